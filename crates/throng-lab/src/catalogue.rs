@@ -1,6 +1,7 @@
 //! The catalogue of the bundled labs.
 
 use std::cell::Cell;
+use std::net::Ipv4Addr;
 use std::sync::LazyLock;
 
 use throng_base::units::nearest;
@@ -85,20 +86,16 @@ pub fn run(
         let labs = labs().map(|lab| lab.name).collect();
         return Err(LabError::Unknown { name: name.to_owned(), nearest, labs });
     };
-    if options.rate.is_some() && !experiment.info.takes_rate {
-        let takes_rate = labs().filter(|lab| lab.takes_rate).map(|lab| lab.name).collect();
-        return Err(LabError::NoRate { name: experiment.info.name, takes_rate });
-    }
-    if options.agents.is_some() && !experiment.info.takes_agents {
-        let takes_agents = labs().filter(|lab| lab.takes_agents).map(|lab| lab.name).collect();
-        return Err(LabError::NoAgents { name: experiment.info.name, takes_agents });
-    }
-    if experiment.info.nodes > 1 && options.bus.is_none() {
-        return Err(LabError::NoBus(experiment.info.name));
-    }
+    check(&experiment.info, options)?;
     let machine = LabMachine::read(options.isolate, options.agents.is_some());
     let test_bed = TestBed::new(name, options)?;
-    let lab = Lab { options, machine, test_bed: &test_bed, is_calibrated: Cell::new(false) };
+    let lab = Lab {
+        options,
+        machine,
+        nodes: experiment.info.nodes,
+        test_bed: &test_bed,
+        is_calibrated: Cell::new(false),
+    };
     let report = run(&lab, experiment, progress)?;
     let setup = match test_bed.network_note() {
         Some(note) => format!("{}; {note}", report.setup),
@@ -112,9 +109,40 @@ pub fn run(
     })
 }
 
+/// Refuses options that the lab does not have.
+fn check(lab: &LabInfo, options: &LabOptions) -> Result<(), LabError> {
+    let name = lab.name;
+    if options.rate.is_some() && !lab.takes_rate {
+        let takes_rate = labs().filter(|lab| lab.takes_rate).map(|lab| lab.name).collect();
+        return Err(LabError::NoRate { name, takes_rate });
+    }
+    if options.agents.is_some() && !lab.takes_agents {
+        let takes_agents = labs().filter(|lab| lab.takes_agents).map(|lab| lab.name).collect();
+        return Err(LabError::NoAgents { name, takes_agents });
+    }
+    if options.bus.is_none() {
+        let which = [("servers", lab.nodes > 1), ("agents", options.agents.is_some())];
+        if let Some((which, _)) = which.iter().find(|(_, needs_bus)| *needs_bus) {
+            return Err(LabError::NoBus { name, which });
+        }
+    }
+    if lab.nodes > 1 {
+        let is_elsewhere = options.listen.is_some_and(|listen| listen != Ipv4Addr::LOCALHOST);
+        let flags = [("--isolate", options.isolate), ("--listen", is_elsewhere)];
+        if let Some((flag, _)) = flags.iter().find(|(_, is_used)| *is_used) {
+            return Err(LabError::OnLoopback { name, flag });
+        }
+    }
+    match options.listen.filter(|listen| options.agents.is_some() && listen.is_unspecified()) {
+        Some(listen) => Err(LabError::Listen(listen)),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::LabBus;
 
     #[test]
     fn a_mistyped_lab_gets_the_nearest_name() {
@@ -130,7 +158,34 @@ mod tests {
         let error = run("stressgrid-100k", &options, &mut |_| {}).unwrap_err().to_string();
         assert!(error.contains("--agents is for fast-connect, connscale, "), "{error}");
         let error = run("two-nodes", &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("--agents is for fast-connect, connscale, "), "{error}");
+        let error = run("connscale", &options, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.contains("the agents of the lab connscale meet over a bus"), "{error}");
+        let error = run("two-nodes", &LabOptions::default(), &mut |_| {}).unwrap_err().to_string();
         assert!(error.contains("pass --bus nats://"), "{error}");
+    }
+
+    #[test]
+    fn options_that_can_have_no_effect_are_refused() {
+        let bus = || Some(LabBus::default());
+        let refusal = |name: &str, options: LabOptions| {
+            run(name, &options, &mut |_| {}).unwrap_err().to_string()
+        };
+        let isolate = LabOptions { bus: bus(), isolate: true, ..LabOptions::default() };
+        let error = refusal("two-nodes", isolate);
+        assert!(error.contains("--isolate cannot be used with the lab two-nodes"), "{error}");
+        let listen = |address: &str| Some(address.parse().unwrap());
+        let elsewhere =
+            LabOptions { bus: bus(), listen: listen("10.0.0.2"), ..LabOptions::default() };
+        let error = refusal("two-nodes", elsewhere);
+        assert!(error.contains("--listen cannot be used with the lab two-nodes"), "{error}");
+        for any in ["0.0.0.0", "::"] {
+            let agents = Some("all".to_owned());
+            let options =
+                LabOptions { bus: bus(), agents, listen: listen(any), ..LabOptions::default() };
+            let error = refusal("connscale", options);
+            assert!(error.contains(&format!("--listen {any}: agents cannot connect")), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The errors of a lab.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use throng_base::units::show_count;
@@ -34,8 +35,23 @@ pub enum LabError {
         /// The labs whose server they can load.
         takes_agents: Vec<&'static str>,
     },
-    /// The lab's servers share topics, and no bus is named.
-    NoBus(&'static str),
+    /// The lab's servers or agents meet over a bus, and none is named.
+    NoBus {
+        /// The lab's name.
+        name: &'static str,
+        /// `servers` or `agents`.
+        which: &'static str,
+    },
+    /// The servers of the lab have an address each on this machine's loopback interface, so the
+    /// flag can have no effect.
+    OnLoopback {
+        /// The lab's name.
+        name: &'static str,
+        /// The flag.
+        flag: &'static str,
+    },
+    /// Agents cannot connect to the address on which the server is to listen.
+    Listen(IpAddr),
     /// The machine is too small for the users that the options name.
     TooBig(Box<Preflight>),
     /// The kernel or `ip` refused the network namespaces.
@@ -84,10 +100,21 @@ impl fmt::Display for LabError {
                 "no agents can load the servers of the lab {name}; --agents is for {}",
                 takes_agents.join(", ")
             ),
-            Self::NoBus(name) => write!(
+            Self::NoBus { name, which } => write!(
                 f,
-                "the servers of the lab {name} share topics over a bus: start `nats-server`, and \
-                 pass --bus nats://127.0.0.1:4222"
+                "the {which} of the lab {name} meet over a bus: start `nats-server`, and pass \
+                 --bus nats://127.0.0.1:4222"
+            ),
+            Self::OnLoopback { name, flag } => write!(
+                f,
+                "{flag} cannot be used with the lab {name}: each of its servers has an address of \
+                 its own on this machine's loopback interface, 127.0.0.1 and the next ones; leave \
+                 {flag} out"
+            ),
+            Self::Listen(address) => write!(
+                f,
+                "--listen {address}: agents cannot connect to this address; name the one at which \
+                 they reach this machine, such as --listen 10.0.0.2"
             ),
             Self::TooBig(preflight) => {
                 write!(f, "{}", preflight.refusal())?;

@@ -48,8 +48,9 @@ impl Experiment {
             article: spec.article.clone(),
             summary: spec.summary.clone(),
             takes_rate: spec.params.0.iter().any(|(_, text)| text.contains("asked.rate")),
-            // The others compare several servers, in Rust.
-            takes_agents: !spec.server.is_empty(),
+            // Labs without a server in their file compare several, in Rust. Nodes are at addresses
+            // that only this machine reaches.
+            takes_agents: !spec.server.is_empty() && spec.nodes == 1,
             nodes: spec.nodes,
         };
         Self { info, yaml, spec }

@@ -14,6 +14,8 @@ use crate::test_bed::TestBed;
 pub(crate) struct Lab<'a> {
     pub(crate) options: &'a LabOptions,
     pub(crate) machine: LabMachine,
+    /// The servers that share topics; 1 of most labs.
+    pub(crate) nodes: u8,
     pub(crate) test_bed: &'a TestBed,
     /// True when a calibration was the first row.
     pub(crate) is_calibrated: Cell<bool>,
@@ -61,9 +63,28 @@ impl Lab<'_> {
         let ends = if self.options.agents.is_some() { 1 } else { 2 };
         let sockets = connections.saturating_mul(ends);
         let buckets = self.machine.hash_buckets();
-        // Agents and the bus do not reach a namespace.
-        let may_move = !self.options.no_namespace && self.options.bus.is_none();
-        self.test_bed.use_larger_table(sockets, buckets, may_move);
+        self.test_bed.use_larger_table(sockets, buckets, may_move(self.options, self.nodes));
         Ok(())
+    }
+}
+
+/// Reports whether the lab's processes may be in a network namespace of their own. Agents reach no
+/// server there, and nodes no bus. A bus alone, which the environment may name, is no obstacle.
+fn may_move(options: &LabOptions, nodes: u8) -> bool {
+    !options.no_namespace && options.agents.is_none() && nodes == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::LabBus;
+
+    #[test]
+    fn a_bus_that_the_lab_does_not_use_keeps_it_from_no_namespace() {
+        let options = LabOptions { bus: Some(LabBus::default()), ..LabOptions::default() };
+        assert!(may_move(&options, 1) && !may_move(&options, 2));
+        let agents = LabOptions { agents: Some("all".into()), ..options.clone() };
+        assert!(!may_move(&agents, 1));
+        assert!(!may_move(&LabOptions { no_namespace: true, ..options }, 1));
     }
 }

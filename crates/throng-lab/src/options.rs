@@ -1,6 +1,7 @@
 //! A lab's description, and the options of its run.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -63,7 +64,7 @@ pub struct LabOptions {
 }
 
 /// The bus between machines, as the lab's processes get it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct LabBus {
     /// The address of the NATS server. It may hold a password, so it goes to a process as the
     /// variable [`BUS_VARIABLE`], and not into its command line.
@@ -79,5 +80,31 @@ impl LabBus {
     }
 }
 
+impl fmt::Debug for LabBus {
+    /// Shows the address without what stands before an `@`: a user and a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, flags } = self;
+        let host = |one: &str| one.rsplit_once('@').map_or(one, |(_, host)| host).to_owned();
+        let hosts: Vec<_> = address.split(',').map(host).collect();
+        f.debug_struct("LabBus").field("address", &hosts).field("flags", flags).finish()
+    }
+}
+
 /// The environment's variable for `--bus`.
 pub const BUS_VARIABLE: &str = "THRONG_BUS";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bus_is_shown_without_its_password() {
+        let bus = LabBus {
+            address: "nats://ada:secret@one:4222,nats://two:4222".to_owned(),
+            flags: vec!["--bus-group".into(), "team".into()],
+        };
+        let shown = format!("{:?}", LabOptions { bus: Some(bus), ..LabOptions::default() });
+        assert!(!shown.contains("secret") && !shown.contains("ada"), "{shown}");
+        assert!(shown.contains("one:4222") && shown.contains("team"), "{shown}");
+    }
+}

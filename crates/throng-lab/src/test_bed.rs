@@ -411,7 +411,7 @@ impl TestBed {
         command.arg("run").arg(scenario).args(["--target", &target]);
         command.args(["--interval", &show_duration(spec.interval)]);
         command.arg("--record").arg(record).arg("--control").arg(control);
-        command.args(["--exit-with-parent", "--no-calibrate"]).env_remove(BUS_VARIABLE);
+        command.args(["--exit-with-parent", "--no-calibrate"]);
         if let Some((agents, bus)) = self.agents.as_ref().zip(self.bus.as_ref()) {
             bus.add_to(&mut command);
             command.args(["--agents", agents]);
