@@ -1,5 +1,6 @@
 //! A planned run: the target is resolved, the sources are chosen, the capacity is known.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
@@ -78,8 +79,8 @@ pub struct CommonStart {
 pub enum LoadError {
     /// The target's name has no address.
     Resolve {
-        /// The target.
-        target: Target,
+        /// The name: that of a host of the target.
+        host: String,
         /// Error text of the resolver.
         error: String,
     },
@@ -210,11 +211,10 @@ impl LoadPlan {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Resolve { target, error } => write!(
+            Self::Resolve { host, error } => write!(
                 f,
-                "the name {} has no address: {error}; correct the target's name, or check the \
-                 resolver (getent hosts {})",
-                target.host, target.host
+                "the name {host} has no address: {error}; correct the target's name, or check the \
+                 resolver (getent hosts {host})"
             ),
             Self::Options(what) => f.write_str(what),
             Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
@@ -244,23 +244,43 @@ fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario,
 }
 
 fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
-    let wrong = |error: String| LoadError::Resolve { target: target.clone(), error };
-    let mut addresses: Vec<SocketAddr> = Vec::new();
+    let mut found = Vec::new();
     for host in target.hosts() {
-        let found = (host, target.port).to_socket_addrs();
-        addresses.extend(found.map_err(|error| wrong(error.to_string()))?);
+        let wrong = |error: String| LoadError::Resolve { host: host.to_owned(), error };
+        let addresses = (host, target.port).to_socket_addrs();
+        let addresses: Vec<_> = addresses.map_err(|error| wrong(error.to_string()))?.collect();
+        if addresses.is_empty() {
+            return Err(wrong("the resolver returned none".to_owned()));
+        }
+        found.push((host, addresses));
     }
-    addresses.dedup();
-    // All sources are of one family, so all targets are too. Prefer IPv4: `localhost` is both, and
-    // many servers listen on 127.0.0.1 alone.
-    if addresses.iter().any(SocketAddr::is_ipv4) {
-        addresses.retain(SocketAddr::is_ipv4);
-    }
-    if addresses.is_empty() {
-        Err(wrong("the resolver returned none".to_owned()))
-    } else {
-        Ok(addresses)
-    }
+    of_one_family(&found)
+}
+
+/// Returns the addresses of all hosts in one family, each once. All sources are of one family, so
+/// all targets are too. IPv4 is preferred: `localhost` is both, and many servers listen on
+/// 127.0.0.1 alone.
+fn of_one_family(hosts: &[(&str, Vec<SocketAddr>)]) -> Result<Vec<SocketAddr>, LoadError> {
+    let families: [(_, fn(&SocketAddr) -> bool); 2] =
+        [("IPv4", SocketAddr::is_ipv4), ("IPv6", SocketAddr::is_ipv6)];
+    let lacks = |is_it: fn(&SocketAddr) -> bool| {
+        hosts.iter().find(|(_, addresses)| !addresses.iter().any(is_it)).map(|(host, _)| *host)
+    };
+    let [no_v4, no_v6] = families.map(|(_, is_it)| lacks(is_it));
+    let (_, is_it) = match (no_v4, no_v6) {
+        (None, _) => families[0],
+        (_, None) => families[1],
+        (Some(no_v4), Some(no_v6)) => {
+            return Err(LoadError::Options(format!(
+                "the hosts of the target have no address family in common: {no_v4} has no IPv4 \
+                 address, {no_v6} no IPv6 address; name each server by an address of the same \
+                 family"
+            )));
+        }
+    };
+    let mut seen = HashSet::new();
+    let all = hosts.iter().flat_map(|(_, addresses)| addresses).copied();
+    Ok(all.filter(|address| is_it(address) && seen.insert(*address)).collect())
 }
 
 /// Returns the kernel's range of source ports in this network namespace.
@@ -282,5 +302,41 @@ fn time_wait(on_loopback: bool) -> Duration {
         "1" => Duration::from_secs(1),
         "2" if on_loopback => Duration::from_secs(1),
         _ => Duration::from_secs(60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_hosts_of_a_target_have_addresses_of_one_family_and_each_counts_once() {
+        let hosts = |all: &[(&'static str, &[&str])]| {
+            let of = |(host, addresses): &(&'static str, &[&str])| {
+                (*host, addresses.iter().map(|it| it.parse().unwrap()).collect::<Vec<_>>())
+            };
+            of_one_family(&all.iter().map(of).collect::<Vec<_>>())
+        };
+        let check = |all: &[(&'static str, &[&str])], expected: &[&str]| {
+            let found: Vec<_> = hosts(all).unwrap().iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        };
+        let (v4, other, v6) = ("10.0.0.1:1", "10.0.0.2:1", "[fd00::1]:1");
+        check(&[("a", &[v6, v4])], &[v4]);
+        check(&[("a", &[v6])], &[v6]);
+        check(&[("a", &[v4]), ("b", &[v6, other])], &[v4, other]);
+        // No server is left out: the one with IPv6 alone decides.
+        check(&[("a", &[v4, "[fd00::2]:1"]), ("b", &[v6])], &["[fd00::2]:1", v6]);
+        check(&[("a", &[v4]), ("b", &[other]), ("c", &[v4])], &[v4, other]);
+        let error = hosts(&[("a", &[v4]), ("b", &[v6])]).unwrap_err().to_string();
+        assert!(error.contains("b has no IPv4 address, a no IPv6 address"), "{error}");
+    }
+
+    #[test]
+    fn the_error_names_the_host_without_an_address() {
+        // No resolver is asked about such a name.
+        let target = Target::parse("tcp://127.0.0.1,two..dots:1").unwrap();
+        let error = resolve(&target).unwrap_err().to_string();
+        assert!(error.starts_with("the name two..dots has no address"), "{error}");
     }
 }

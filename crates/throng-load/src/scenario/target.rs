@@ -172,7 +172,10 @@ fn split_authority(
         return Ok((host, after.strip_prefix(':').filter(|port| some(port)), begin));
     }
     if text.bytes().filter(|&byte| byte == b':').count() > 1 {
-        let problem = format!("an IPv6 address needs brackets: {scheme}://[::1]:5555");
+        let problem = match text.contains(',') {
+            true => format!("one port, after the last host: {scheme}://10.0.0.2,10.0.0.3:5555"),
+            false => format!("an IPv6 address needs brackets: {scheme}://[::1]:5555"),
+        };
         return Err(TargetError { span: begin..end, problem });
     }
     let (host, port) = text.split_once(':').unwrap_or((text, ""));
@@ -334,6 +337,7 @@ mod tests {
             ("tcp://h:65536", "65536", "1 to 65535"),
             ("tcp://h:80/path", "80/path", "1 to 65535"),
             ("tcp://::1:5555", "::1:5555", "needs brackets"),
+            ("ws://10.0.0.2:4000,10.0.0.3:4000", "10.0.0.2:4000,10.0.0.3:4000", "one port, after"),
             ("tcp://[::1:5555", "[::1:5555", "not closed"),
             ("tcp://[::g]:5555", "::g", "not an IPv6"),
             ("tcp://[::1]", "[::1]", "port is missing"),
