@@ -65,11 +65,14 @@ impl ServerObserver {
         self.server.is_some() || self.facts.as_ref().is_some_and(FactsStream::is_same_machine)
     }
 
-    /// Reports whether the server is known not to listen at some of the targets.
+    /// Reports whether the server listens at some of the targets and not at others. One that
+    /// listens at none is behind a proxy or another port, and may be the only one.
     pub(super) fn sees_a_part(&self, targets: &[SocketAddr]) -> bool {
-        let is_missed =
-            |server: &ObservedServer| !targets.iter().all(|target| server.is_at(*target));
-        self.server.as_ref().is_some_and(is_missed)
+        let is_part = |server: &ObservedServer| {
+            let count = targets.iter().filter(|target| server.is_at(**target)).count();
+            (1..targets.len()).contains(&count)
+        };
+        self.server.as_ref().is_some_and(is_part)
     }
 
     /// Returns the limits of the server's end, if it is known better than by its address.
@@ -195,6 +198,7 @@ mod tests {
             ServerObserver { server, facts: None, note: None }.sees_a_part(&targets)
         };
         assert!(sees_a_part("127.0.0.1:1") && !sees_a_part("0.0.0.0:1"));
+        assert!(!sees_a_part("127.0.0.1:2"), "the only server may be behind a proxy");
     }
 
     #[test]
