@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::{Entry, HashMap};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
@@ -54,7 +55,7 @@ struct NatsSubscription {
 
 /// Options of a connection to NATS. A user and a password may stand in the address, a `%` before
 /// the code of a character that has a meaning there.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct NatsOptions {
     /// Address: `nats://host:4222`, or `tls://host:4222`. Several stand between commas.
     pub address: String,
@@ -66,6 +67,20 @@ pub struct NatsOptions {
     pub root_certificates: Option<PathBuf>,
     /// Files with the certificate of this client and its key, for a server that asks for them.
     pub client_certificate: Option<ClientCertificate>,
+}
+
+impl fmt::Debug for NatsOptions {
+    /// Shows the address without its user and password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, name, credentials, root_certificates, client_certificate } = self;
+        f.debug_struct("NatsOptions")
+            .field("address", &without_password(address))
+            .field("name", name)
+            .field("credentials", credentials)
+            .field("root_certificates", root_certificates)
+            .field("client_certificate", client_certificate)
+            .finish()
+    }
 }
 
 /// The certificate by which a server knows a client.
@@ -415,6 +430,9 @@ mod tests {
             without_password("nats://user:secret@a:4222, b:4222"),
             "nats://a:4222,nats://b:4222"
         );
+        let options = NatsOptions { address: "nats://ada:secret@a:1".into(), ..Default::default() };
+        let shown = format!("{options:?}");
+        assert!(shown.contains("nats://a:1") && !shown.contains("secret"), "{shown}");
     }
 
     #[test]

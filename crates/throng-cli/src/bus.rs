@@ -1,6 +1,7 @@
 //! The flags of a bus, and the connection to it.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use throng_lab::LabBus;
 use crate::Failure;
 
 /// The bus between machines.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Args)]
 pub(crate) struct BusFlags {
     /// NATS server, `nats://host:4222` or `tls://host:4222`; several between commas; a user and a
     /// password may stand before an `@`
@@ -40,6 +41,13 @@ pub(crate) struct BusFlags {
     /// File with the key of --bus-cert
     #[arg(long, value_name = "FILE", requires = "bus_cert")]
     pub(crate) bus_key: Option<PathBuf>,
+}
+
+impl fmt::Debug for BusFlags {
+    /// Shows no address: a user and a password may stand in it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BusFlags").field("bus_group", &self.bus_group).finish_non_exhaustive()
+    }
 }
 
 impl BusFlags {

@@ -13,7 +13,8 @@ use throng_lab::{LabOptions, LabReport, labs};
 use throng_report::render::{Align, Table};
 use throng_view::terminal::TerminalModel;
 
-use crate::bus::{self, BusFlags};
+use crate::bus::BusFlags;
+use crate::commands::run::AgentChoice;
 use crate::dashboard::UiFlags;
 use crate::interrupt::Interrupt;
 use crate::metrics::MetricsFlag;
@@ -49,7 +50,7 @@ pub(crate) struct Lab {
     bus: BusFlags,
     /// Load the server from agents on the bus: a number of them, `all`, or those with a label,
     /// `label=eu`
-    #[arg(long, value_name = "N|all|label=NAME", value_parser = bus::agents,
+    #[arg(long, value_name = "N|all|label=NAME", value_parser = agents,
         requires_all = ["name", "bus"], conflicts_with = "isolate")]
     agents: Option<String>,
     /// With --agents: address of this machine on which the server listens, as the agents reach it
@@ -176,6 +177,12 @@ impl Lab {
         }
         Ok(Exit::Met)
     }
+}
+
+/// Checks a value of `--agents`, which the lab's load gets.
+fn agents(text: &str) -> Result<String, String> {
+    text.parse::<AgentChoice>()?;
+    Ok(text.to_owned())
 }
 
 /// Colors the report for a terminal: emphasizes the first line and the grades.
