@@ -104,7 +104,7 @@ impl Bench<'_> {
         let mut agents = Vec::new();
         for number in 0..self.options.agents {
             let name = format!("agent-{number:03}");
-            let agent = self.throng(&["agent", "--bus", &bus, "--name", &name]);
+            let agent = self.throng(&["agent", "--bus", &bus, "--name", &name, "--no-calibrate"]);
             agents.push(ChildProcess::start(agent, Stdio::null())?);
         }
         let count = self.options.agents.to_string();
