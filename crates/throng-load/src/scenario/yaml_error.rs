@@ -90,8 +90,29 @@ fn variable_without_quotes(source: &str, span: &Range<usize>, message: &str) -> 
     let begin = begins.iter().filter_map(|sign| Some(value.rfind(sign)? + sign.len())).max();
     let begin = line.start + begin.unwrap_or(0);
     let title = "a variable without quotes between braces or brackets";
-    let help = format!("put the whole text in quotes: \"{}\"", &source[begin..end]);
+    let text = source[begin..end_of_value(source, at..line.end)].trim_end();
+    let help = match text.contains(['"', '\\']) {
+        true => "put the whole text in quotes".to_owned(),
+        false => format!("put the whole text in quotes: \"{text}\""),
+    };
     Some(Diagnostic::new(at..end, title, "its `{` begins a mapping").help(help))
+}
+
+/// Returns where a value ends that stands between brackets or braces, and goes on in `rest`: at the
+/// sign that ends it outside of its variables, or with the line.
+fn end_of_value(source: &str, rest: Range<usize>) -> usize {
+    let mut depth = 0_usize;
+    let is_end = |(_, sign): &(usize, char)| {
+        match sign {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            '}' | ']' | ',' if depth == 0 => return true,
+            _ => {}
+        }
+        false
+    };
+    let end = source[rest.clone()].char_indices().find(is_end);
+    end.map_or(rest.end, |(at, _)| rest.start + at)
 }
 
 /// Describes a line that is indented otherwise than those around it.

@@ -74,6 +74,22 @@ error: a variable without quotes between braces or brackets
 }
 
 #[test]
+fn the_quotes_go_around_the_whole_text_of_a_variable() {
+    for (step, advice) in [
+        ("send: {text: hi ${user.id} there}", r#"quotes: "hi ${user.id} there""#),
+        ("send: {json: [${user.id}-${user.id}, 1]}", r#"quotes: "${user.id}-${user.id}""#),
+        ("send: {text: a ${user.id} b, then: c}", r#"quotes: "a ${user.id} b""#),
+        ("send: {text: hi ${user.id}", r#"quotes: "hi ${user.id}""#),
+    ] {
+        let shown = user_of("ws", &format!("  - connect\n  - {step}\n"));
+        let help = shown.lines().find(|line| line.contains("= help"));
+        assert!(help.is_some_and(|help| help.ends_with(advice)), "{step}: {shown}");
+    }
+    let shown = user("  - connect\n  - send: {text: say ${user.id} \"hi\"}\n");
+    assert!(shown.lines().any(|line| line.ends_with("put the whole text in quotes")), "{shown}");
+}
+
+#[test]
 fn an_item_that_is_indented_otherwise() {
     let shown = user("  - connect\n - send: hi\n");
     insta::assert_snapshot!(shown, @r#"
