@@ -3,7 +3,7 @@
 use serde::Serialize;
 use throng_load::fleet_demand::FleetDemand;
 
-/// What a machine can do at most. A number that is unknown limits nothing.
+/// What a machine can do at most. A limit that is unknown is not counted, and the plan says so.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct MachineCapacity {
     /// Name of the machine's agent.
@@ -49,6 +49,8 @@ pub struct MachinePart {
     pub used: f64,
     /// The limit of which the part takes most; `None` if no limit is known.
     pub decides: Option<PlanLimit>,
+    /// Limits that were not counted: what the machine can do or what the load takes is unknown.
+    pub uncounted: Vec<PlanLimit>,
 }
 
 /// How many machines a load takes.
@@ -57,12 +59,14 @@ pub struct MachinePlan {
     /// The load.
     pub demand: FleetDemand,
     /// Machines that it takes. Beyond those that are there, more like them: the first again after
-    /// the last. `None` if no number is enough.
+    /// the last. `None` if no number is enough. With [`Self::uncounted`] it takes at least these.
     pub needed: Option<u64>,
     /// Machines that are there.
     pub known: u64,
     /// The parts of those that are needed and there.
     pub parts: Vec<MachinePart>,
+    /// The limits that were not counted for one of these parts.
+    pub uncounted: Vec<PlanLimit>,
 }
 
 impl MachinePlan {
@@ -72,64 +76,25 @@ impl MachinePlan {
     /// There is no machine.
     pub fn new(demand: FleetDemand, machines: &[MachineCapacity]) -> Self {
         assert!(!machines.is_empty(), "a plan is about machines");
-        // A machine with c of C CPUs has the share c / C of the load. It fits if the share times
-        // `used` is at most 1: if C >= c * used. So each machine asks for a number of CPUs.
-        let asks = |machine: &MachineCapacity| {
-            machine.cpus.max(1) as f64 * used(&demand, machine, 1.0).0 - ROUNDING
-        };
-        let (mut cpus, mut asked, mut enough) = (0.0, 0.0_f64, None);
-        for (index, machine) in machines.iter().enumerate() {
-            cpus += machine.cpus.max(1) as f64;
-            asked = asked.max(asks(machine));
-            if cpus >= asked {
-                enough = Some(index as u64 + 1);
-                break;
-            }
-        }
         let known = machines.len() as u64;
-        let needed = enough.or_else(|| {
-            asked.is_finite().then(|| {
-                // Whole rounds of all machines, and then one after another.
-                let rounds = (asked / cpus).floor();
-                let mut all = rounds * cpus;
-                let more = machines.iter().take_while(|machine| {
-                    let is_short = all < asked;
-                    all += machine.cpus.max(1) as f64;
-                    is_short
-                });
-                rounds as u64 * known + more.count() as u64
-            })
-        });
-        let parts = &machines[..needed.map_or(machines.len(), |n| n.min(known) as usize)];
+        let needed = needed(&demand, machines);
         // The share in a fleet that is enough, or in the one that is there if none is.
-        let of = |index: u64| machines[(index % known) as usize].cpus.max(1) as f64;
-        let all: f64 = match needed {
-            Some(needed) => {
-                let (rounds, rest) = (needed / known, needed % known);
-                let round: f64 = (0..known).map(of).sum();
-                rounds as f64 * round + (0..rest).map(of).sum::<f64>()
-            }
-            None => (0..known).map(of).sum(),
-        };
-        let part = |machine: &MachineCapacity| {
-            let share = machine.cpus.max(1) as f64 / all;
-            let (used, decides) = used(&demand, machine, share);
-            MachinePart {
-                machine: machine.clone(),
-                share,
-                connections: (demand.connections as f64 * share).ceil() as u64,
-                arrivals_per_s: demand.arrivals_per_s.map(|all| all * share),
-                messages_per_s: demand.messages_per_s.map(|all| all * share),
-                used,
-                decides,
-            }
-        };
-        Self { demand, needed, known, parts: parts.iter().map(part).collect() }
+        let all = cpus_of(machines, needed.unwrap_or(known));
+        let parts = &machines[..needed.map_or(known, |needed| needed.min(known)) as usize];
+        let parts: Vec<_> =
+            parts.iter().map(|it| MachinePart::new(&demand, it, it.cpus() / all)).collect();
+        let uncounted = PlanLimit::ALL
+            .into_iter()
+            .filter(|limit| parts.iter().any(|part| part.uncounted.contains(limit)))
+            .collect();
+        Self { demand, needed, known, parts, uncounted }
     }
 
-    /// Reports whether the machines that are there are enough.
-    pub fn is_enough(&self) -> bool {
-        self.needed.is_some_and(|needed| needed <= self.known)
+    /// Reports whether the machines that are there are enough. `None` if they are by the limits
+    /// that were counted, and one was not.
+    pub fn is_enough(&self) -> Option<bool> {
+        let is_enough = self.needed.is_some_and(|needed| needed <= self.known);
+        (!is_enough || self.uncounted.is_empty()).then_some(is_enough)
     }
 
     /// Returns the part that takes most of its limit.
@@ -138,17 +103,71 @@ impl MachinePlan {
     }
 }
 
+impl MachineCapacity {
+    /// Returns the CPUs, by which a run is divided.
+    fn cpus(&self) -> f64 {
+        self.cpus.max(1) as f64
+    }
+}
+
+impl MachinePart {
+    fn new(demand: &FleetDemand, machine: &MachineCapacity, share: f64) -> Self {
+        let (used, decides) = used(demand, machine, share);
+        Self {
+            machine: machine.clone(),
+            share,
+            connections: (demand.connections as f64 * share).ceil() as u64,
+            arrivals_per_s: demand.arrivals_per_s.map(|all| all * share),
+            messages_per_s: demand.messages_per_s.map(|all| all * share),
+            used,
+            decides,
+            uncounted: uncounted(demand, machine),
+        }
+    }
+}
+
+/// Returns how many machines a load takes; `None` if no number is enough.
+fn needed(demand: &FleetDemand, machines: &[MachineCapacity]) -> Option<u64> {
+    // A machine with c of C CPUs has the share c / C of the load. It fits if the share times
+    // `used` is at most 1: if C >= c * used. So each machine asks for a number of CPUs.
+    let (mut cpus, mut asked) = (0.0, 0.0_f64);
+    for (index, machine) in machines.iter().enumerate() {
+        cpus += machine.cpus();
+        asked = asked.max(machine.cpus() * used(demand, machine, 1.0).0 - ROUNDING);
+        if cpus >= asked {
+            return Some(index as u64 + 1);
+        }
+    }
+    if !asked.is_finite() {
+        return None;
+    }
+    // Whole rounds of all machines, and then one after another.
+    let rounds = (asked / cpus).floor();
+    let mut all = rounds * cpus;
+    let more = machines.iter().take_while(|machine| {
+        let is_short = all < asked;
+        all += machine.cpus();
+        is_short
+    });
+    Some(rounds as u64 * machines.len() as u64 + more.count() as u64)
+}
+
+/// Returns the CPUs of so many machines like these, the first again after the last.
+fn cpus_of(machines: &[MachineCapacity], count: u64) -> f64 {
+    let known = machines.len() as u64;
+    let sum =
+        |machines: &[MachineCapacity]| machines.iter().map(MachineCapacity::cpus).sum::<f64>();
+    (count / known) as f64 * sum(machines) + sum(&machines[..(count % known) as usize])
+}
+
 /// Returns how much of its deciding limit a machine takes with this share of the load, and that
-/// limit. Arrivals and messages share the CPUs.
+/// limit, of those that are known. Arrivals and messages share the CPUs.
 fn used(demand: &FleetDemand, machine: &MachineCapacity, share: f64) -> (f64, Option<PlanLimit>) {
-    let part = |all: f64, most: Option<f64>| match most {
-        Some(most) if all > 0.0 => all * share / most.max(0.0),
+    let part = |limit: PlanLimit| match limit.of(demand, machine) {
+        (Some(all), Some(most)) if all > 0.0 => all * share / most.max(0.0),
         _ => 0.0,
     };
-    let connections = part(demand.connections as f64, machine.connections.map(|n| n as f64));
-    let usable = |most: Option<f64>| most.map(|most| most * CEILING_SHARE);
-    let arrivals = part(demand.arrivals_per_s.unwrap_or(0.0), usable(machine.arrivals_per_s));
-    let messages = part(demand.messages_per_s.unwrap_or(0.0), usable(machine.messages_per_s));
+    let [connections, arrivals, messages] = PlanLimit::ALL.map(part);
     let (cpu, busy_with) = match arrivals > messages {
         true => (arrivals + messages, PlanLimit::Arrivals),
         false => (arrivals + messages, PlanLimit::Messages),
@@ -160,7 +179,31 @@ fn used(demand: &FleetDemand, machine: &MachineCapacity, share: f64) -> (f64, Op
     }
 }
 
+/// Returns the limits of which it is unknown how much of them a machine takes.
+fn uncounted(demand: &FleetDemand, machine: &MachineCapacity) -> Vec<PlanLimit> {
+    let is_unknown = |limit: &PlanLimit| match limit.of(demand, machine) {
+        (None, _) => true,
+        (Some(all), most) => all > 0.0 && most.is_none(),
+    };
+    PlanLimit::ALL.into_iter().filter(is_unknown).collect()
+}
+
 impl PlanLimit {
+    /// All limits.
+    pub const ALL: [Self; 3] = [Self::Connections, Self::Arrivals, Self::Messages];
+
+    /// Returns what the whole load takes of it, and what a plan uses of the machine at most.
+    fn of(self, demand: &FleetDemand, machine: &MachineCapacity) -> (Option<f64>, Option<f64>) {
+        let usable = |most: Option<f64>| most.map(|most| most * CEILING_SHARE);
+        match self {
+            Self::Connections => {
+                (Some(demand.connections as f64), machine.connections.map(|most| most as f64))
+            }
+            Self::Arrivals => (demand.arrivals_per_s, usable(machine.arrivals_per_s)),
+            Self::Messages => (demand.messages_per_s, usable(machine.messages_per_s)),
+        }
+    }
+
     /// Returns its name.
     pub const fn name(self) -> &'static str {
         match self {
@@ -268,12 +311,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_limits_nothing() {
+    fn what_is_unknown_is_not_counted_and_then_no_number_is_known_to_be_enough() {
+        use PlanLimit::{Arrivals, Connections, Messages};
         let unknown = MachineCapacity { name: "a".into(), cpus: 2, ..MachineCapacity::default() };
         let plan = MachinePlan::new(demand(1_000_000, 1e6, 1e6), &[unknown]);
         assert_eq!((plan.needed, plan.parts[0].decides), (Some(1), None));
+        assert_eq!((plan.is_enough(), plan.uncounted), (None, PlanLimit::ALL.into()));
+        // An agent without a calibration: its connections are known.
+        let uncalibrated =
+            MachineCapacity { arrivals_per_s: None, messages_per_s: None, ..machine(2, 1_000.0) };
+        let fleet = [machine(2, 1_000.0), uncalibrated];
+        let check = |demand: FleetDemand, is_enough: Option<bool>, uncounted: &[PlanLimit]| {
+            let plan = MachinePlan::new(demand, &fleet);
+            assert_eq!((plan.is_enough(), &*plan.uncounted), (is_enough, uncounted), "{plan:#?}");
+        };
+        check(demand(10_000, 1.0, 1.0), Some(true), &[]);
+        check(demand(40_000, 1.0, 0.0), None, &[Arrivals]);
+        // What is known is enough to say no.
+        check(demand(40_001, 1.0, 1.0), Some(false), &[Arrivals, Messages]);
+        // The load takes as much of the first machine as the server lets it.
         let no_rates =
-            FleetDemand { connections: 40_000, arrivals_per_s: None, messages_per_s: None };
-        check(no_rates, &vec![machine(2, 1.0); 2], Some(2), PlanLimit::Connections);
+            FleetDemand { connections: 20_000, arrivals_per_s: None, messages_per_s: Some(1.0) };
+        check(no_rates, None, &[Arrivals]);
+        let plan = MachinePlan::new(no_rates, &fleet);
+        assert_eq!((plan.needed, plan.fullest().unwrap().decides), (Some(1), Some(Connections)));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args};
 use serde_json::json;
 use throng_base::units;
 use throng_doctor::plan::{CostSource, Costs, FleetMachine, FleetSpec, LinearFormula, mesh, plan};
@@ -27,7 +27,7 @@ use limits::ThisMachine;
 
 /// Work out the size of a fleet: machines, cores, memory, addresses, ports, packets
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_args(of_one_kind))]
 pub(crate) struct Plan {
     /// Concurrent connections, such as 100M
     #[arg(long, value_name = "N", value_parser = quantity::count,
@@ -65,8 +65,7 @@ pub(crate) struct Plan {
     measure: bool,
     /// Connections of each of x nodes in a mesh, such as 'f(x) = 3x + 15'
     #[arg(long, value_name = "FORMULA", value_parser = LinearFormula::from_str,
-        conflicts_with_all = ["connections", "from", "measure", "messages_per_s", "broadcast_every",
-            "connects_per_s"])]
+        conflicts_with = "connections")]
     connections_per_node: Option<LinearFormula>,
     /// Number of nodes in the mesh
     #[arg(long, value_name = "N", value_parser = quantity::count,
@@ -99,12 +98,29 @@ Examples:
   throng plan scenario.yaml --agents --users 1M
   throng plan scenario.yaml --agents label=eu --bus nats://10.0.0.1:4222";
 
+/// Refuses a flag of another kind of plan: of connections, of a mesh, of a scenario. The bus may
+/// stand in the environment, so `Plan::run` looks at it.
+fn of_one_kind(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "connections" | "connections_per_node" => arg.conflicts_with("agents"),
+        "nodes_per_machine" => arg.requires("connections_per_node"),
+        "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
+        | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {
+            arg.requires("connections").conflicts_with_all(["connections_per_node", "agents"])
+        }
+        "peak_users" | "peak_arrivals" | "set" | "bus_group" | "bus_credentials" | "bus_ca"
+        | "bus_cert" | "bus_key" => arg.requires("agents"),
+        _ => arg,
+    }
+}
+
 impl Plan {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         if self.agents.is_used() {
             self.agents.run(self.json)?;
             return Ok(Exit::Met);
         }
+        self.agents.refuse_bus()?;
         let here = ThisMachine::read();
         match (self.connections_per_node, self.connections) {
             (Some(formula), _) => self.mesh(formula, &here),

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use crate::process::TestDir;
+use crate::process::{Finished, TestDir};
 
 #[test]
 fn a_plan_has_machines_formulas_and_its_weakest_assumption() {
@@ -133,4 +133,32 @@ fn mistakes_in_a_plan_are_pointed_at() {
     place.throng(&["plan"]).exits_with(2).stderr_contains(&["--connections"]);
     let both = ["plan", "--connections", "1M", "--connections-per-node", "x"];
     place.throng(&both).exits_with(2).stderr_contains(&["cannot be used with"]);
+}
+
+#[test]
+fn a_plan_refuses_the_flags_of_another_kind_of_plan() {
+    let place = TestDir::new();
+    place.write(
+        "s.yaml",
+        "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [connect]\n",
+    );
+    let connections = ["plan", "--connections", "1M"];
+    let agents = ["plan", "s.yaml", "--agents"];
+    let mesh = ["plan", "--connections-per-node", "3x + 15"];
+    let refused = |kind: &[&str], flags: &[&str], says: &[&str]| {
+        place.throng(&[kind, flags].concat()).exits_with(2).stderr_contains(says);
+    };
+    refused(&agents, &["--connections", "1M"], &["cannot be used with", "--connections"]);
+    refused(&agents, &["--messages-per-s", "1k"], &["cannot be used with", "--messages-per-s"]);
+    refused(&agents, &["--nodes-per-machine", "2"], &["--connections-per-node"]);
+    refused(&connections, &["--users", "5"], &["required", "--agents"]);
+    refused(&connections, &["--set", "a=1"], &["required", "--agents"]);
+    refused(&connections, &["--bus-group", "g"], &["required", "--agents"]);
+    refused(&connections, &["--nodes-per-machine", "2"], &["--connections-per-node"]);
+    refused(&connections, &["--bus", "nats://h:1"], &["--bus is for a plan of a scenario"]);
+    refused(&mesh, &["--nic", "1Gbit"], &["cannot be used with"]);
+    refused(&mesh, &["--message-bytes", "9"], &["cannot be used with"]);
+    // The environment may name a bus for other commands.
+    let mut command = place.command(&connections);
+    Finished::from(command.env("THRONG_BUS", "nats://h:1").output().unwrap()).exits_with(0);
 }

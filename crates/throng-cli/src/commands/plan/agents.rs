@@ -21,7 +21,7 @@ use throng_load::scenario::{Scenario, Target};
 use throng_load::schedule::MachineShare;
 use throng_report::render::{Align, Table, percent, rate};
 
-use crate::bus::BusFlags;
+use crate::bus::{BUS_VARIABLE, BusFlags};
 use crate::commands::fleet::{GATHER_TIME, no_agents};
 use crate::commands::run::{AgentChoice, choose, not_free};
 use crate::interrupt::Interrupt;
@@ -52,8 +52,8 @@ pub(super) struct AgentsPlan {
     bus: BusFlags,
 }
 
-/// The scenario that is planned.
-struct Planned {
+/// The scenario that is input.
+struct PlanInput {
     scenario: Scenario,
     file: ScenarioFile,
     target: Target,
@@ -67,28 +67,39 @@ struct Machines {
 }
 
 impl AgentsPlan {
-    /// Reports whether a scenario is planned.
+    /// Reports whether a scenario is input.
     pub(super) fn is_used(&self) -> bool {
         self.agents.is_some()
+    }
+
+    /// Refuses the flag `--bus` without `--agents`. In the environment, a bus is for other commands.
+    pub(super) fn refuse_bus(&self) -> Result<(), Failure> {
+        if self.bus.bus.is_some() && self.bus.bus != std::env::var(BUS_VARIABLE).ok() {
+            return Err(Failure::new(
+                "--bus is for a plan of a scenario: throng plan SCENARIO --agents all --bus URL",
+            ));
+        }
+        Ok(())
     }
 
     pub(super) fn run(&self, as_json: bool) -> Result<(), Failure> {
         let (Some(path), Some(choice)) = (&self.scenario, &self.agents) else {
             unreachable!("clap requires both")
         };
-        let planned = self.read(path)?;
+        let input = self.read(path)?;
         let interrupt = Interrupt::install(false)?;
         let has_bus = self.bus.bus.is_some();
         let machines = match has_bus {
-            true => self.of_agents(choice, &planned, &interrupt)?,
-            false => self.of_this_machine(choice, &planned, &interrupt)?,
+            true => self.of_agents(choice, &input, &interrupt)?,
+            false => self.of_this_machine(choice, &input, &interrupt)?,
         };
-        let plan = MachinePlan::new(planned.demand, &machines.capacities);
+        let plan = MachinePlan::new(input.demand, &machines.capacities);
+        let is_enough = plan.is_enough();
         let more = plan.needed.map(|needed| needed.saturating_sub(plan.known));
         let value = json!({
             "plan": plan,
-            "is_enough": plan.is_enough(),
-            "more": more,
+            "is_enough": is_enough,
+            "more": more.filter(|_| is_enough.is_some()),
             "ceiling_share": CEILING_SHARE,
             "notes": machines.notes,
         });
@@ -96,7 +107,7 @@ impl AgentsPlan {
             true => verdict_of_agents(&plan, &path.display().to_string()),
             false => verdict_of_this(&plan),
         };
-        let mut text = format!("{}: {}\n{verdict}\n\n", planned.target, show_demand(&plan.demand));
+        let mut text = format!("{}: {}\n{verdict}\n\n", input.target, show_demand(&plan.demand));
         text += &table(&plan).to_string();
         text += &format!(
             "connections: by the limits of each machine; arrivals and messages: {} of what it \
@@ -108,25 +119,25 @@ impl AgentsPlan {
         Ok(())
     }
 
-    fn read(&self, path: &std::path::Path) -> Result<Planned, Failure> {
+    fn read(&self, path: &std::path::Path) -> Result<PlanInput, Failure> {
         let mut file = ScenarioFile::read(path, self.target.as_ref())?;
         let scenario = file.changed(&self.changes)?;
         let options = LoadOptions { target: self.target.clone(), ..LoadOptions::default() };
         let load = LoadPlan::new(&scenario, &options)
             .map_err(|error| Failure::new(error.to_string().replace('\n', "\n  ")))?;
         let demand = FleetDemand::of(load.program(), &scenario.load);
-        Ok(Planned { demand, target: load.target, scenario, file })
+        Ok(PlanInput { demand, target: load.target, scenario, file })
     }
 
     /// Returns the order to find out what a machine can do. No load is started.
-    fn order(&self, planned: &Planned, facts: &AgentFacts) -> Result<RunOrder, Failure> {
-        let Planned { scenario, file, .. } = planned;
+    fn order(&self, input: &PlanInput, facts: &AgentFacts) -> Result<RunOrder, Failure> {
+        let PlanInput { scenario, file, .. } = input;
         let bundle = ScenarioBundle::pack(scenario, &file.text, &file.name, self.changes.peak());
         let scenario = bundle.map_err(|error| {
             Failure::new(format!("a file of the scenario cannot be read any more: {error}"))
         })?;
         // As if it made the whole run: so it may have as many fd tables as that takes.
-        let cores = fdtable_cores(planned.demand.connections, facts);
+        let cores = fdtable_cores(input.demand.connections, facts);
         Ok(RunOrder {
             scenario,
             target: self.target.as_ref().map(ToString::to_string),
@@ -143,7 +154,7 @@ impl AgentsPlan {
     fn of_agents(
         &self,
         choice: &AgentChoice,
-        planned: &Planned,
+        input: &PlanInput,
         interrupt: &Interrupt,
     ) -> Result<Machines, Failure> {
         let bus = self.bus.connect("throng plan")?;
@@ -159,49 +170,28 @@ impl AgentsPlan {
         let name = |agent: &KnownAgent| agent.hello.facts.name.clone();
         let orders: Result<Vec<_>, Failure> = chosen
             .iter()
-            .map(|agent| Ok((name(agent), self.order(planned, &agent.hello.facts)?)))
+            .map(|agent| Ok((name(agent), self.order(input, &agent.hello.facts)?)))
             .collect();
         fleet.prepare(orders?);
         let ready = fleet.await_ready(|| interrupt.requested().is_some());
         fleet.abandon();
-        let ready = ready.map_err(|not| match not {
-            NotReady::Interrupted => Failure::new("interrupted: nothing was planned"),
-            NotReady::Refused(agents) => {
-                let lines = agents.iter().map(|(name, why)| {
-                    format!("\n  agent {name}: {}", why.trim_end().replace('\n', "\n    "))
-                });
-                Failure::new(format!(
-                    "{} {} cannot tell what this scenario takes{}",
-                    agents.len(),
-                    plural(agents.len() as u64, "agent", "agents"),
-                    lines.collect::<String>()
-                ))
-            }
-        })?;
-        let mut notes: Vec<String> = chosen
-            .iter()
-            .zip(&ready)
-            .filter_map(|(_, (name, readiness))| uncalibrated(name, readiness))
-            .collect();
+        let ready = ready.map_err(unplanned)?;
+        let each = || chosen.iter().zip(&ready);
+        let mut notes: Vec<String> =
+            each().filter_map(|(_, (name, readiness))| uncalibrated(name, readiness)).collect();
         notes.extend(shared_machines(&chosen));
-        notes.extend(
-            not_free(&known)
-                .lines()
-                .filter(|line| !line.is_empty())
-                .map(|line| format!("not counted: {}", line.trim_start())),
-        );
-        let capacities = chosen
-            .iter()
-            .zip(&ready)
-            .map(|(agent, (_, readiness))| capacity(&agent.hello.facts, readiness))
-            .collect();
+        let not_free = not_free(&known);
+        let not_free = not_free.lines().filter(|line| !line.is_empty());
+        notes.extend(not_free.map(|line| format!("not counted: {}", line.trim_start())));
+        let capacities =
+            each().map(|(agent, (_, readiness))| capacity(&agent.hello.facts, readiness)).collect();
         Ok(Machines { capacities, notes })
     }
 
     fn of_this_machine(
         &self,
         choice: &AgentChoice,
-        planned: &Planned,
+        input: &PlanInput,
         interrupt: &Interrupt,
     ) -> Result<Machines, Failure> {
         if *choice != AgentChoice::All {
@@ -211,9 +201,16 @@ impl AgentsPlan {
         let stop = Arc::<AtomicBool>::default();
         interrupt.also_set(&stop)?;
         let facts = AgentFacts::of_this_process(Some(host_name()), Vec::new());
-        let order = self.order(planned, &facts)?;
+        let order = self.order(input, &facts)?;
         let readiness = assess(&order, stop).map_err(Failure::new)?;
         if interrupt.requested().is_some() {
+            return Err(Failure::new("interrupted: nothing was planned"));
+        }
+        let notes = uncalibrated(&facts.name, &readiness).into_iter().collect();
+        Ok(Machines { capacities: vec![capacity(&facts, &readiness)], notes })
+    }
+}
+
 /// Says why the agents did not tell what they can do.
 fn unplanned(not: NotReady) -> Failure {
     match not {
@@ -230,13 +227,6 @@ fn unplanned(not: NotReady) -> Failure {
                 lines.collect::<String>()
             ))
         }
-    }
-}
-
-            return Err(Failure::new("interrupted: nothing was planned"));
-        }
-        let notes = uncalibrated(&facts.name, &readiness).into_iter().collect();
-        Ok(Machines { capacities: vec![capacity(&facts, &readiness)], notes })
     }
 }
 
@@ -263,7 +253,7 @@ fn capacity(facts: &AgentFacts, readiness: &Readiness) -> MachineCapacity {
 
 fn uncalibrated(name: &str, readiness: &Readiness) -> Option<String> {
     let why = readiness.uncalibrated.as_ref()?;
-    Some(format!("{name} is not calibrated, its rates limit nothing here: {why}"))
+    Some(format!("{name} is not calibrated, its rates are not counted: {why}"))
 }
 
 /// Names agents that share a machine: each of them counts its memory and ports.
@@ -278,7 +268,7 @@ fn shared_machines(chosen: &[&KnownAgent]) -> Vec<String> {
         let names: Vec<_> = facts().filter(is_same).map(|it| it.name.as_str()).collect();
         if names.len() > 1 {
             notes.push(format!(
-                "{} share a machine: they measured at the same time, and each counts all of its \
+                "{} share a machine: they measured one another at the same time, and each counts all of its \
                  memory",
                 names.join(", ")
             ));
@@ -304,33 +294,48 @@ fn show_demand(demand: &FleetDemand) -> String {
 fn verdict_of_agents(plan: &MachinePlan, scenario: &str) -> String {
     let known = plan.known;
     let agents = |n: u64| format!("{n} {}", plural(n, "agent", "agents"));
-    match plan.needed {
-        None => format!("No number of agents like these is enough{}", by(plan)),
-        Some(needed) if plan.is_enough() => format!(
-            "{needed} of {} {} enough{}: throng run {scenario} --agents {needed}",
+    let why = format!("{}{}", by(plan), not_counted(plan));
+    match (plan.needed, plan.is_enough()) {
+        (None, _) => format!("No number of agents like these is enough{why}"),
+        (Some(needed), Some(true)) => format!(
+            "{needed} of {} {} enough{why}: throng run {scenario} --agents {needed}",
             agents(known),
             plural(needed, "is", "are"),
-            by(plan)
         ),
-        Some(needed) => {
+        (Some(needed), None) => {
+            format!("It takes at least {needed} of {}, and perhaps more{why}", agents(known))
+        }
+        (Some(needed), Some(false)) => {
             let more = needed - known;
             format!(
-                "{} {} not enough: {more} more like {}, {needed} in all{}",
+                "{} {} not enough: {} more like {}, {needed} in all{why}",
                 agents(known),
                 plural(known, "is", "are"),
+                at_least(plan, more),
                 plural(known, "it", "them"),
-                by(plan)
             )
         }
     }
 }
 
 fn verdict_of_this(plan: &MachinePlan) -> String {
+    let why = format!("{}{}", by(plan), not_counted(plan));
     match plan.needed {
-        None => format!("No number of machines like this one is enough{}", by(plan)),
-        Some(1) => format!("One machine like this one is enough{}", by(plan)),
-        Some(needed) => format!("It takes {needed} machines like this one{}", by(plan)),
+        None => format!("No number of machines like this one is enough{why}"),
+        Some(1) if plan.uncounted.is_empty() => {
+            format!("One machine like this one is enough{why}")
+        }
+        Some(needed) => format!(
+            "It takes {} {} like this one{why}",
+            at_least(plan, needed),
+            plural(needed, "machine", "machines")
+        ),
     }
+}
+
+/// Shows a number of machines, which is the least one if a limit was not counted.
+fn at_least(plan: &MachinePlan, number: u64) -> String {
+    if plan.uncounted.is_empty() { number.to_string() } else { format!("at least {number}") }
 }
 
 /// Says which limit decides the number of machines.
@@ -345,6 +350,23 @@ fn by(plan: &MachinePlan) -> String {
             format!("; {} decide (CPU time)", limit.name())
         }
     })
+}
+
+/// Says which limits were not counted, and why.
+fn not_counted(plan: &MachinePlan) -> String {
+    let of = |limit: &PlanLimit| {
+        let is_unbounded = match limit {
+            PlanLimit::Connections => false,
+            PlanLimit::Arrivals => plan.demand.arrivals_per_s.is_none(),
+            PlanLimit::Messages => plan.demand.messages_per_s.is_none(),
+        };
+        let why = match is_unbounded {
+            true => "the scenario sets no rate",
+            false => "not every machine was measured",
+        };
+        format!("; {} were not counted ({why})", limit.name())
+    };
+    plan.uncounted.iter().map(of).collect()
 }
 
 /// Returns a row for each machine that is needed and there.
@@ -389,4 +411,56 @@ fn table(plan: &MachinePlan) -> Table {
 /// Shows a part and the most: `2k of 56k`.
 fn of(part: String, most: Option<String>) -> String {
     most.map_or_else(|| format!("{part} of ?"), |most| format!("{part} of {most}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(rate: Option<f64>) -> MachineCapacity {
+        MachineCapacity {
+            name: "one".to_owned(),
+            cpus: 2,
+            connections: Some(1_000),
+            connections_limit: Some("fds".to_owned()),
+            arrivals_per_s: rate,
+            messages_per_s: rate,
+        }
+    }
+
+    fn plan(connections: u64, messages_per_s: Option<f64>, rate: Option<f64>) -> MachinePlan {
+        let demand = FleetDemand { connections, arrivals_per_s: Some(1.0), messages_per_s };
+        MachinePlan::new(demand, &[machine(rate)])
+    }
+
+    #[test]
+    fn a_verdict_says_which_limit_was_not_counted() {
+        let known = plan(500, Some(1.0), Some(1e6));
+        assert_eq!(
+            verdict_of_agents(&known, "s.yaml"),
+            "1 of 1 agent is enough; connections decide (fds): throng run s.yaml --agents 1"
+        );
+        let uncalibrated = plan(500, Some(1.0), None);
+        assert_eq!(
+            verdict_of_agents(&uncalibrated, "s.yaml"),
+            "It takes at least 1 of 1 agent, and perhaps more; connections decide (fds); arrivals \
+             were not counted (not every machine was measured); messages were not counted (not \
+             every machine was measured)"
+        );
+        let unbounded = plan(2_500, None, Some(1e6));
+        assert_eq!(
+            verdict_of_agents(&unbounded, "s.yaml"),
+            "1 agent is not enough: at least 2 more like it, 3 in all; connections decide (fds); \
+             messages were not counted (the scenario sets no rate)"
+        );
+        assert_eq!(
+            verdict_of_this(&unbounded),
+            "It takes at least 3 machines like this one; connections decide (fds); messages were \
+             not counted (the scenario sets no rate)"
+        );
+        assert_eq!(
+            verdict_of_this(&known),
+            "One machine like this one is enough; connections decide (fds)"
+        );
+    }
 }
