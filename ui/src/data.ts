@@ -61,7 +61,7 @@ export interface LatencyStats {
 
 /** A machine of a fleet: its totals, and the worst of its intervals. */
 export interface MachineOfRun {
-  name: string; host: string; share: number; users_most: number; connected_most: number
+  name: string; host: string; share: number; start_error_us?: number; users_most: number; connected_most: number
   connects_ok: number; connects_failed: number; answered: number; errors: number
   connects_per_s_most: number | null; lag_us_p99_most: number | null
   connect_us_p99_most: number | null; message_us_p99_most: number | null

@@ -118,12 +118,13 @@ function costs(run: Run): HTMLElement | null {
 function machines(run: Run): HTMLElement | null {
   const all = run.summary.machines ?? []
   if (all.length === 0) return null
-  return table("Machines", ["agent", "users", "connects/s", "connect p99", "message p99", "lag p99", "busiest core", "CPUs used", "memory", "lost"],
+  return table("Machines", ["agent", "users", "connects/s", "connect p99", "message p99", "lag p99", "busiest core", "CPUs used", "memory", "start", "lost"],
     all.map(machine => [machine.name, show(machine.users_most, "count"), show(machine.connects_per_s_most, "rate"),
       show(machine.connect_us_p99_most, "us"), show(machine.message_us_p99_most, "us"), show(machine.lag_us_p99_most, "us"),
       show(machine.busiest_core_most, "share"), show(machine.cpu_cores_used, "cpus"), show(machine.rss_bytes_most, "bytes"),
+      machine.start_error_us === undefined ? null : `±${show(machine.start_error_us, "us")}`,
       machine.lost.length > 0 ? h("b.bad", {}, lost(machine)) : null]),
-    "Of each agent: the most users, the best second, and the p99 of its worst interval.")
+    "Of each agent: the most users, the best second, the p99 of its worst interval, and how exactly it began with the others.")
 }
 
 function lost({ lost }: MachineOfRun): string {

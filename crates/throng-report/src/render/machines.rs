@@ -18,7 +18,7 @@ pub(crate) fn machines(summary: &Summary) -> Option<Table> {
     let has_lost = summary.machines.iter().any(|it| !it.lost.is_empty());
     let mut head = vec!["agent", "users", "connects/s", CONNECT];
     head.extend(has_messages.then_some("message p99"));
-    head.extend(["lag p99", "busiest core", CPUS, MEMORY]);
+    head.extend(["lag p99", "busiest core", CPUS, MEMORY, START]);
     head.extend(has_lost.then_some("lost"));
     let mut table = Table::with_head(head);
     for machine in &summary.machines {
@@ -36,6 +36,7 @@ pub(crate) fn machines(summary: &Summary) -> Option<Table> {
         cells.push(or_dash(machine.busiest_core_most, percent));
         cells.push(or_dash(machine.cpu_cores_used, |cores| format!("{cores:.2}")));
         cells.push(or_dash(machine.rss_bytes_most, |rss| bytes(rss as f64)));
+        cells.push(format!("±{}", micros(machine.start_error_us)));
         if has_lost {
             cells.push(lost(&machine.lost));
         }
@@ -46,10 +47,12 @@ pub(crate) fn machines(summary: &Summary) -> Option<Table> {
 
 /// Explains the table.
 pub(crate) const MACHINES_NOTE: &str =
-    "Of each agent: the most users, the best second, and the p99 of its worst interval.";
+    "Of each agent: the most users, the best second, the p99 of its worst interval, and how \
+     exactly it began with the others.";
 
 /// Columns that are left out where the table is too wide, one after another.
-pub(super) const LEFT_OUT_FIRST: [&str; 3] = [MEMORY, CPUS, CONNECT];
+pub(super) const LEFT_OUT_FIRST: [&str; 4] = [MEMORY, CPUS, CONNECT, START];
+const START: &str = "start";
 const MEMORY: &str = "memory";
 const CPUS: &str = "CPUs used";
 const CONNECT: &str = "connect p99";
@@ -84,6 +87,7 @@ mod tests {
             connect_us_p99_most: Some(310),
             lag_us_p99_most: Some(1_200),
             busiest_core_most: Some(0.42),
+            start_error_us: 240,
             ..RunMachineSummary::default()
         };
         let slow = RunMachineSummary {
@@ -95,13 +99,13 @@ mod tests {
             ..machine("b")
         };
         let summary = Summary { machines: vec![machine("a"), slow], ..Summary::default() };
-        let text = machines(&summary).unwrap().fitted(80, &LEFT_OUT_FIRST).to_string();
+        let text = machines(&summary).unwrap().fitted(90, &LEFT_OUT_FIRST).to_string();
         assert_eq!(
             text,
-            "agent  users  connects/s  lag p99  busiest core                        lost\n\
-             -----  -----  ----------  -------  ------------  --------------------------\n\
-             a         5k       512/s  1.20 ms        42.0 %\n\
-             b         5k       512/s  1.20 ms             -  from 12.0 s, and 1 earlier\n"
+            "agent  users  connects/s  lag p99  busiest core    start                        lost\n\
+             -----  -----  ----------  -------  ------------  -------  --------------------------\n\
+             a         5k       512/s  1.20 ms        42.0 %  ±240 µs\n\
+             b         5k       512/s  1.20 ms             -  ±240 µs  from 12.0 s, and 1 earlier\n"
         );
         assert!(machines(&Summary::default()).is_none());
     }

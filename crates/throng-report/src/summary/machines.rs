@@ -14,6 +14,9 @@ pub struct RunMachineSummary {
     pub host: String,
     /// Its part of the load, from 0 to 1.
     pub share: f64,
+    /// How much earlier or later than the others it may have begun, in microseconds: the error of
+    /// its clock's offset.
+    pub start_error_us: u64,
     /// Users that started.
     pub users_started: u64,
     /// The most users at the end of an interval.
@@ -81,6 +84,7 @@ impl MachinesFold {
                 name: machine.name.clone(),
                 host: machine.host.clone(),
                 share: machine.share,
+                start_error_us: machine.start_error_us,
                 ..RunMachineSummary::default()
             },
             ..MachineFold::default()
@@ -222,6 +226,12 @@ mod tests {
         assert_eq!((a.connects_ok, a.connects_per_s_most), (500, Some(400.0)));
         assert_eq!((b.connects_ok, b.connects_per_s_most), (600, Some(300.0)));
         assert_eq!(b.cpu_cores_used, Some(0.0003), "what it used before the run does not count");
+    }
+
+    #[test]
+    fn the_error_of_a_machines_clock_stands_in_the_summary() {
+        let exact = RunMachine { start_error_us: 240, ..machine("a") };
+        assert_eq!(MachinesFold::new(&[exact]).summaries()[0].start_error_us, 240);
     }
 
     #[test]
