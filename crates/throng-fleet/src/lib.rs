@@ -33,6 +33,8 @@ mod subjects;
 mod tests;
 
 pub use agent::{Agent, AgentAction, Publish};
+mod shared_limit;
+pub mod shared_limits;
 pub use agent_facts::{host_name, random_id, version};
 pub use agent_note::{AgentNote, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 pub use agent_process::{AgentProcess, END_TIMEOUT};
@@ -50,3 +52,4 @@ pub use request::LogLine;
 pub use requester::{ANSWER_PATIENCE, AgentEnd, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;
 pub use subjects::GroupSubjects;
+pub use shared_limit::SharedLimit;

@@ -15,6 +15,7 @@ use throng_report::{
 };
 
 use crate::scenario_bundle::ScenarioBundle;
+use crate::shared_limit::SharedLimit;
 
 /// What an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -248,6 +249,9 @@ pub struct LoadReport {
     /// Beginning of the run on the agent's monotonic clock, in nanoseconds: that of the moments in
     /// `cores`.
     pub start_nanos: u64,
+    /// Limits that it has once with all agents of its machine.
+    #[serde(default)]
+    pub shared_limits: Vec<SharedLimit>,
     /// Stats of its cores.
     pub cores: Vec<CoreStats>,
     /// True while the load is paused.

@@ -16,6 +16,7 @@ use throng_report::runfile::ScenarioSource;
 
 use crate::agent_calibration::measure;
 use crate::message::{AgentCalibration, Readiness, RunOrder};
+use crate::shared_limit::SharedLimit;
 
 /// A run that can begin.
 pub(crate) struct Prepared {
@@ -70,6 +71,7 @@ pub(crate) fn prepare(
         .map(|target| target.parse())
         .transpose()
         .map_err(|error: throng_load::scenario::TargetError| error.problem.to_string())?;
+    let own_sources = sources.clone();
     let options = LoadOptions {
         target,
         share: Some(order.share),
@@ -103,6 +105,7 @@ pub(crate) fn prepare(
         connections: plan.capacity.demand.connections,
         capacity,
         capacity_limit: preflight.nearest().map(|check| check.limit.clone()),
+        shared_limits: SharedLimit::of_checks(&preflight.checks, &own_sources),
         ceiling: calibration.as_ref().map(|it| it.ceiling.clone()),
         uncalibrated,
         target_is_here: header.target_is_here,

@@ -6,6 +6,7 @@ use throng_base::Instant;
 use throng_base::units::{plural, show_count};
 use throng_bus::BusError;
 use throng_fleet::message::{Readiness, RunKey, RunOrder};
+use throng_fleet::shared_limits::{self, SharedShortage};
 use throng_fleet::{
     CoordinatorProcess, FleetLoad, KnownAgent, NotReady, ScenarioBundle, host_name, random_id,
     version,
@@ -77,6 +78,11 @@ impl Run {
         if !short.is_empty() {
             fleet.abandon();
             return Err(refused(&short));
+        let shared = shared_limits::shortages(&ready);
+        if !shared.is_empty() && !self.force {
+            fleet.abandon();
+            return Err(sharing(&shared));
+        }
         }
         let notes = notes(&ready);
         complete(plan, &run, &chosen, &shares, &ready);
@@ -266,6 +272,15 @@ fn why_not_free(agent: &KnownAgent) -> Option<String> {
 }
 
 /// Lists the agents that are not free, a line each.
+/// Refuses the run, because agents share a machine whose limits are insufficient for all of them.
+fn sharing(shortages: &[SharedShortage]) -> Failure {
+    let lines: String = shortages.iter().map(|shortage| format!("\n  {shortage}")).collect();
+    Failure::new(format!(
+        "the agents of one machine cannot make the run together{lines}\nthe run was not started; \
+         --force runs it although a limit is insufficient"
+    ))
+}
+
 pub(crate) fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
     let line = |agent: &KnownAgent| {
         Some(format!("\n  {}: {}", agent.hello.facts.name, why_not_free(agent)?))
@@ -338,7 +353,7 @@ fn complete(
         .collect();
     let machines = &header.machines;
     header.id = Some(id.to_owned());
-    header.capacity = machines.iter().map(|machine| machine.capacity).sum();
+    header.capacity = shared_limits::capacity(ready);
     header.target_is_here = machines.iter().any(|machine| machine.target_is_here);
     header.ceiling = sum_of_ceilings(machines);
     if let Some((_, first)) = ready.first() {

@@ -1,0 +1,162 @@
+//! Limits that agents on one machine share: together they have them once.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use throng_base::units::show_count;
+
+use crate::message::Readiness;
+use crate::shared_limit::SharedLimit;
+
+/// A shared limit that allows less than its agents need together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedShortage {
+    /// The agents.
+    pub agents: Vec<String>,
+    /// The limit.
+    pub limit: String,
+    /// Connections that they have at most by their plans.
+    pub needs: u64,
+    /// Connections that it allows.
+    pub has: u64,
+}
+
+/// Returns the shared limits that are insufficient for the agents of a run together.
+pub fn shortages(agents: &[(String, Readiness)]) -> Vec<SharedShortage> {
+    let short = |group: &SharedGroup| {
+        let needs = group.members.iter().map(|index| agents[*index].1.connections).sum();
+        let names = group.members.iter().map(|index| agents[*index].0.clone());
+        (group.members.len() > 1 && needs > group.connections).then(|| SharedShortage {
+            agents: names.collect(),
+            limit: group.limit.clone(),
+            needs,
+            has: group.connections,
+        })
+    };
+    groups(agents).iter().filter_map(short).collect()
+}
+
+/// Returns the connections that the agents can hold together; `None` if one of them does not know
+/// its own.
+pub fn capacity(agents: &[(String, Readiness)]) -> Option<u64> {
+    let own: Option<Vec<u64>> = agents.iter().map(|(_, readiness)| readiness.capacity).collect();
+    let mut own = own?;
+    for group in groups(agents) {
+        let all: u64 = group.members.iter().map(|index| own[*index]).sum();
+        let mut excess = all.saturating_sub(group.connections);
+        for index in group.members {
+            let less = excess.min(own[index]);
+            own[index] -= less;
+            excess -= less;
+        }
+    }
+    Some(own.iter().sum())
+}
+
+impl fmt::Display for SharedShortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agents, limit, needs, has } = self;
+        write!(
+            f,
+            "{} share a machine and its limit {limit}: together they need {} connections, and it \
+             allows {}; use fewer users or agents on other machines, raise the limit there, or for \
+             ports give each agent a --source address of its own",
+            agents.join(", "),
+            show_count(*needs),
+            show_count(*has)
+        )
+    }
+}
+
+/// The agents that share a limit.
+struct SharedGroup {
+    limit: String,
+    connections: u64,
+    /// Their indices.
+    members: Vec<usize>,
+}
+
+/// Returns the groups of agents that share a limit, the smallest first: a network namespace is a
+/// part of a machine.
+fn groups(agents: &[(String, Readiness)]) -> Vec<SharedGroup> {
+    let mut groups: BTreeMap<(&str, &str), SharedGroup> = BTreeMap::new();
+    for (index, (_, readiness)) in agents.iter().enumerate() {
+        for SharedLimit { limit, place, connections } in &readiness.shared_limits {
+            let group = groups.entry((place, limit)).or_insert_with(|| SharedGroup {
+                limit: limit.clone(),
+                connections: 0,
+                members: Vec::new(),
+            });
+            // Each has seen what was free a little earlier or later.
+            group.connections = group.connections.max(*connections);
+            group.members.push(index);
+        }
+    }
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort_by_key(|group| group.members.len());
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PORTS: &str = "net.ipv4.ip_local_port_range";
+
+    fn agent(
+        name: &str,
+        needs: u64,
+        holds: u64,
+        shared: &[(&str, &str, u64)],
+    ) -> (String, Readiness) {
+        let limit = |(limit, place, connections): &(&str, &str, u64)| SharedLimit {
+            limit: (*limit).to_owned(),
+            place: (*place).to_owned(),
+            connections: *connections,
+        };
+        let readiness = Readiness {
+            connections: needs,
+            capacity: Some(holds),
+            shared_limits: shared.iter().map(limit).collect(),
+            ..Readiness::default()
+        };
+        (name.to_owned(), readiness)
+    }
+
+    #[test]
+    fn agents_in_one_network_namespace_have_its_ports_once() {
+        let in_one = |name| agent(name, 10_000, 28_232, &[(PORTS, "m1 net", 28_232)]);
+        let apart = agent("d", 10_000, 28_232, &[(PORTS, "m2 net", 28_232)]);
+        let two = [in_one("a"), in_one("b"), apart.clone()];
+        assert_eq!((shortages(&two), capacity(&two)), (Vec::new(), Some(2 * 28_232)));
+        let three = [in_one("a"), in_one("b"), in_one("c"), apart];
+        let short = shortages(&three);
+        let [shortage] = &short[..] else { panic!("{short:?}") };
+        assert_eq!((shortage.needs, shortage.has), (30_000, 28_232));
+        assert_eq!(shortage.agents, ["a", "b", "c"]);
+        let text = shortage.to_string();
+        assert!(text.contains("a, b, c share") && text.contains(PORTS), "{text}");
+        assert_eq!(capacity(&three), Some(2 * 28_232));
+    }
+
+    #[test]
+    fn network_namespaces_of_one_machine_have_its_memory_once() {
+        let of = |name, network| {
+            agent(name, 20_000, 28_000, &[(PORTS, network, 28_000), ("memory", "m", 50_000)])
+        };
+        let all = [of("a", "m 1"), of("b", "m 2"), of("c", "m 3")];
+        assert_eq!(
+            shortages(&all).iter().map(|it| it.limit.as_str()).collect::<Vec<_>>(),
+            ["memory"]
+        );
+        assert_eq!(capacity(&all), Some(50_000));
+        // What an agent of its own cannot do is told by its own check.
+        assert_eq!(shortages(&[agent("a", 9, 5, &[("memory", "m", 5)])]), []);
+    }
+
+    #[test]
+    fn what_is_not_known_is_none() {
+        let unknown = ("b".to_owned(), Readiness::default());
+        assert_eq!(capacity(&[agent("a", 1, 2, &[]), unknown]), None);
+    }
+}
