@@ -84,7 +84,7 @@ impl Ls {
         let observers = observers.known();
         let is_empty = agents.is_empty() && observers.is_empty();
         if self.json {
-            let hellos = agents.values().map(|agent| serde_json::json!(&agent.hello));
+            let hellos = agents.values().map(json);
             let observers = observers.values().map(|observer| serde_json::json!(observer));
             output::say_json(&hellos.chain(observers).collect::<Vec<_>>());
         } else if is_empty {
@@ -106,6 +106,20 @@ fn observer_table<'a>(observers: impl Iterator<Item = &'a ObserverHello>) -> Tab
     table.row(["observer", "host", "ports", "process", "version"]);
     for observer in observers {
         let facts = &observer.facts;
+/// Returns what an agent says about itself, and what is known of it here.
+fn json(agent: &KnownAgent) -> serde_json::Value {
+    let mut value = serde_json::json!(&agent.hello);
+    value["clock"] = match agent.offset {
+        Some(offset) => {
+            serde_json::json!({ "ahead_us": offset.ahead_us, "error_us": offset.error_us })
+        }
+        None => serde_json::Value::Null,
+    };
+    value["has_stepped"] = agent.has_stepped.into();
+    value["rival"] = serde_json::json!(&agent.rival);
+    value
+}
+
         let ports: Vec<_> = observer.observes.ports.iter().map(u16::to_string).collect();
         let process = match &observer.program {
             Some((program, pid)) => format!("{program}, pid {pid}"),

@@ -167,6 +167,8 @@ fn an_agent_measures_itself_after_its_start_and_the_list_shows_its_rates() {
     let said = agent.line_with("calibrat");
     let listed = fleet.run(&["ls"]).exits_with(0);
     let json = fleet.run(&["ls", "--json"]).json();
+    assert!(json[0]["clock"]["error_us"].is_u64(), "{json:#}");
+    assert_eq!((&json[0]["has_stepped"], &json[0]["rival"]), (&false.into(), &().into()));
     match said.strip_prefix("calibrated: ") {
         Some(rates) => {
             assert!(rates.contains("/s connects"), "{rates}");
