@@ -192,14 +192,14 @@ fn an_agent_that_measures_itself_serves_an_order_meanwhile() {
     let flags = ["agent", "--name", "one", "--calibrate", "1m", "--bus", &bus];
     let mut agent = fleet.place.start(&flags);
     agent.line_with("waiting for a run");
-    let run = ["run", "s.yaml", "--agents", "1", "--bus", &bus, "--force", "--json", "-"];
+    let run = ["run", "s.yaml", "--agents", "1", "--bus", &bus, "--force", "--no-tui"];
     let run = fleet.place.throng(&run);
     assert!(matches!(run.code, Some(0 | 3)), "{run:?}");
-    assert_eq!(run.json()["connects"]["ok"], 4, "{run:?}");
     fleet.run(&["down", "one"]).exits_with(0);
     // The measuring ended without a result.
     let said = agent.finish().exits_with(0).stdout;
-    assert!(said.contains("checking limits") && !said.contains("calibrated: "), "{said}");
+    let has = |part: &str| said.contains(part);
+    assert!(has("the load has ended") && !has("calibrat"), "{said}");
 }
 
 #[test]
@@ -402,14 +402,14 @@ fn the_example_of_a_server_separates_teams_and_limits_each_kind_of_process() {
     let observe = ["agent", "--observe", "--port", "1", "--name", "web", "--bus"];
     let mut observer = fleet.place.start(&[&observe[..], &[&as_user("observer-a")]].concat());
     observer.line_with("observer web");
-    eventually(|| {
+    eventually("the observer is listed", || {
         let listed = fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0);
-        listed.stdout.contains("web ").then_some(())
+        listed.stdout.contains("web ")
     });
     // With the login of another kind of process, each says what it may not do.
     let mut mute = fleet.place.start(&[&observe[..], &[&as_user("agent-a")]].concat());
     mute.line_with("publish under `throng.default.observers`");
-    let mut deaf = fleet.place.start(&["agent", "--bus", &as_user("node-a"), "--name", "deaf"]);
+    let deaf = fleet.place.start(&["agent", "--bus", &as_user("node-a"), "--name", "deaf"]);
     deaf.finish().exits_with(2).stderr_contains(&["subscribe to `throng.default.questions`"]);
     fleet.run(&["ls"]).exits_with(2).stderr_contains(&["authorization"]);
     fleet.run_with(&as_user("team-a"), &["down", "one"]).exits_with(0);
