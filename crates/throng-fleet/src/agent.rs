@@ -1,90 +1,42 @@
 //! An agent's side of the protocol. Pure: time and messages are arguments.
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use throng_base::Instant;
-use throng_load::peers::{PeerMessage, PeerOrder};
+use throng_load::peers::PeerMessage;
 
-use crate::envelope::{decode, encode};
-use crate::link::{KEEP_ALIVE, Link};
+use crate::agent_action::{AgentAction, Publish, RunStop};
+use crate::agent_note::AgentNote;
+use crate::agent_run::{AgentRun, RunPlace};
+use crate::envelope::decode;
+use crate::link::KEEP_ALIVE;
 use crate::message::{
-    AgentCalibration, AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question,
-    Readiness, RunKey, RunOrder, StartOrder, Steering,
+    AgentCalibration, AgentFacts, AgentMessage, Envelope, HeldRun, Hello, LoadReport, Question,
+    Readiness, RunKey,
 };
+use crate::run_shelf::RunShelf;
 use crate::subjects::GroupSubjects;
-
-/// Publishes a message under a subject. Returns false if the bus refuses it.
-pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;
 
 /// An agent: it says who it is, takes the orders of one coordinator at a time, and delivers what it
 /// measured.
 ///
-/// It goes on with a run whose coordinator is away, and keeps what it measured until it is
-/// acknowledged, at most for an hour. The totals of its last run it keeps until the next one
-/// begins, for a coordinator that takes the run over. An agent that only got ready for a run
-/// forgets it when the coordinator is silent for 15 s.
+/// It goes on with a run whose coordinator is away. A run that has ended and is delivered, or whose
+/// coordinator has been silent for 15 s, goes to a shelf of the last four: the agent is free for
+/// another run, and delivers what is on the shelf to its coordinator, or to one that takes the run
+/// over, for an hour. An agent that only got ready for a run forgets it when the coordinator is
+/// silent for 15 s.
 #[derive(Debug)]
 pub struct Agent {
     facts: AgentFacts,
     calibration: Option<AgentCalibration>,
     subjects: GroupSubjects,
     run: Option<AgentRun>,
-    /// The last run, of which everything is delivered.
-    kept: Option<AgentRun>,
-    /// The run that was left last: its late packets begin nothing.
-    left: Option<RunKey>,
+    shelf: RunShelf,
+    /// The runs that were forgotten last, at most [`LEFT_RUNS_MAX`]: their late packets begin
+    /// nothing.
+    left: VecDeque<RunKey>,
     hello_due: Instant,
     actions: VecDeque<AgentAction>,
-}
-
-/// What the process of an agent has to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum AgentAction {
-    /// Plan the run, check its limits and measure the machine; then call [`Agent::ready`] or
-    /// [`Agent::cannot_run`].
-    Prepare(Box<RunOrder>),
-    /// Start the load; then call [`Agent::report`] at the end of each interval.
-    Start(StartOrder),
-    /// Change the load.
-    Steer(Steering),
-    /// Tell the cores what those of other agents say.
-    Hear(Vec<PeerOrder>),
-    /// Forget the run.
-    Abandon,
-}
-
-#[derive(Debug)]
-struct AgentRun {
-    key: RunKey,
-    link: Link,
-    stage: Stage,
-    /// The beginning of the load, in microseconds.
-    started_us: Option<u64>,
-    /// The last packet of the coordinator.
-    heard: Instant,
-    /// Reports so far.
-    reports: u64,
-    /// The last report, without what was measured in its interval.
-    totals: Option<LoadReport>,
-    /// Why the load has ended before its time.
-    failure: Option<String>,
-    /// Coordinators whose run this was before.
-    superseded: Vec<String>,
-    /// True until the coordinator that has taken the run over asks for the totals.
-    is_asked_for_totals: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
-    /// It gets ready, or is ready.
-    Preparing,
-    /// The load runs.
-    Running,
-    /// The load has ended at this moment, and not everything is delivered.
-    Ended(Instant),
-    /// The run will not begin.
-    Abandoned,
 }
 
 impl Agent {
@@ -95,8 +47,8 @@ impl Agent {
             calibration: None,
             subjects,
             run: None,
-            kept: None,
-            left: None,
+            shelf: RunShelf::default(),
+            left: VecDeque::new(),
             hello_due: Instant::ZERO,
             actions: VecDeque::new(),
         }
@@ -115,12 +67,17 @@ impl Agent {
 
     /// Returns the run that the agent makes.
     pub fn run(&self) -> Option<&RunKey> {
-        self.run.as_ref().map(|run| &run.key)
+        self.run.as_ref().map(AgentRun::key)
     }
 
-    /// Reports whether the agent has something that the coordinator has not acknowledged.
-    pub fn has_undelivered(&self) -> bool {
-        self.run.as_ref().is_some_and(|run| !run.link.is_empty())
+    /// Returns a run that has ended and of which a coordinator has not fetched everything.
+    pub fn undelivered(&self) -> Option<&RunKey> {
+        self.shelf.undelivered()
+    }
+
+    /// Reports whether a coordinator is there that has not acknowledged everything.
+    pub fn is_delivering(&self, now: Instant) -> bool {
+        self.run.as_ref().is_some_and(|run| !run.is_delivered()) || self.shelf.is_delivering(now)
     }
 
     /// Returns what the process has to do next.
@@ -145,75 +102,67 @@ impl Agent {
         let Some((envelope, packet)) = decode(payload) else { return };
         let Envelope { key, agent, incarnation } = envelope;
         let is_mine = agent == self.facts.name && incarnation == self.facts.incarnation;
-        if !is_mine || self.left.as_ref() == Some(&key) {
+        if !is_mine || self.left.contains(&key) {
             return;
         }
-        if self.run.is_none() {
-            self.run = self.kept.take_if(|kept| kept.key.run == key.run);
-        }
-        if let Some(run) = self.run.as_mut().filter(|run| run.key != key) {
-            if !run.may_change_to(&key, now) {
-                // It learns from this who has the agent.
-                self.say_hello(None, now, publish);
-                return;
-            }
-            run.change_coordinator(key.clone());
-        }
-        let run = self.run.get_or_insert_with(|| AgentRun::new(key, now));
-        run.heard = now;
-        for message in run.link.on_packet(packet).unwrap_or_default() {
-            let action = match serde_json::from_slice(&message) {
-                Ok(Order::Prepare(order)) => {
-                    self.kept = None;
-                    AgentAction::Prepare(order)
-                }
-                Ok(Order::Start(order)) => {
-                    run.stage = Stage::Running;
-                    run.started_us = Some(order.at_us);
-                    AgentAction::Start(order)
-                }
-                Ok(Order::Resume) => {
-                    run.deliver_totals();
-                    continue;
-                }
-                Ok(Order::Steer(steering)) => AgentAction::Steer(steering),
-                Ok(Order::Peers(orders)) => AgentAction::Hear(orders),
-                Ok(Order::Abandon) => {
-                    if run.stage == Stage::Preparing {
-                        run.stage = Stage::Abandoned;
-                    }
-                    continue;
-                }
-                Err(error) => {
-                    let why = format!("it does not understand the coordinator: {error}");
-                    run.link.send(&AgentMessage::CannotRun(why));
-                    continue;
-                }
-            };
-            self.actions.push_back(action);
+        let is_busy = self.run.is_some();
+        let held = match &mut self.run {
+            Some(run) if run.key().run == key.run => Some(run),
+            _ => self.shelf.find(&key.run),
+        };
+        let actions = match held {
+            Some(run) => run.admits(&key, now).then(|| run.on_packet(packet, now)),
+            None if is_busy => None,
+            None => Some(self.run.insert(AgentRun::new(key, now)).on_packet(packet, now)),
+        };
+        match actions {
+            Some(actions) => self.actions.extend(actions),
+            // It learns from this who has the agent.
+            None => self.say_hello(None, now, publish),
         }
     }
 
-    /// Sends what is due, and forgets a run that is over.
+    /// Sends what is due, and puts away a run that is over.
     pub fn tick(&mut self, now: Instant, publish: Publish<'_>) {
         if self.hello_due <= now {
             self.say_hello(None, now, publish);
         }
-        let Some(run) = &mut self.run else { return };
-        let subject = self.subjects.to_coordinator(&run.key.coordinator);
-        let envelope = Envelope {
-            key: run.key.clone(),
-            agent: self.facts.name.clone(),
-            incarnation: self.facts.incarnation.clone(),
-        };
-        run.link.send_due(now, |packet| publish(&subject, encode(&envelope, &packet)));
-        if !run.is_over(now) {
-            return;
+        let said = self.shelf.send_due(&self.facts, &self.subjects, now, publish);
+        self.actions.extend(said);
+        for run in self.shelf.take_expired(now) {
+            self.forget(&run, "it ended an hour ago");
         }
-        self.left = Some(run.key.clone());
-        self.kept = self.run.take().filter(|run| matches!(run.stage, Stage::Ended(_)));
+        let Some(run) = &mut self.run else { return };
+        run.send_due(&self.facts, &self.subjects, now, publish);
+        let place = run.place(now);
+        let Some(run) = self.run.take_if(|_| place != RunPlace::Active) else { return };
         self.actions.push_back(AgentAction::Abandon);
         self.hello_due = now;
+        if place == RunPlace::Nowhere {
+            return self.leave(run.key().clone());
+        }
+        if !run.is_delivered() {
+            let note = AgentNote::Kept(run.key().run.clone());
+            self.actions.push_back(AgentAction::Say(note));
+        }
+        if let Some(gone) = self.shelf.add(run) {
+            self.forget(&gone, "later runs take its place");
+        }
+    }
+
+    /// Stops the agent's part of a run whose coordinator is away. What it has measured stays for a
+    /// successor.
+    pub(crate) fn stop(&mut self, run: &str, now: Instant) -> RunStop {
+        match &self.run {
+            Some(made) if made.key().run == run => {
+                if !made.is_orphan(now) {
+                    return RunStop::Coordinated(made.key().coordinator.clone());
+                }
+                self.actions.push_back(AgentAction::CutShort);
+                RunStop::Stopping
+            }
+            _ => RunStop::NotMade,
+        }
     }
 
     /// Says that the agent is ready for its run.
@@ -227,15 +176,9 @@ impl Agent {
     }
 
     /// Delivers what the load has measured. Gives the report its number.
-    pub fn report(&mut self, mut report: LoadReport, now: Instant) {
-        let Some(run) = &mut self.run else { return };
-        run.reports += 1;
-        report.number = run.reports;
-        run.totals = Some(report.totals());
-        let is_last = report.is_last;
-        self.send(&AgentMessage::Report(report.into()));
-        if is_last {
-            self.end(now);
+    pub fn report(&mut self, report: LoadReport, now: Instant) {
+        if let Some(run) = &mut self.run {
+            run.report(report, now);
         }
     }
 
@@ -247,34 +190,39 @@ impl Agent {
     /// Says why the load has ended before its time.
     pub fn failed(&mut self, why: String, now: Instant) {
         if let Some(run) = &mut self.run {
-            run.failure = Some(why.clone());
-        }
-        self.send(&AgentMessage::Failed(why));
-        self.end(now);
-    }
-
-    fn end(&mut self, now: Instant) {
-        if let Some(run) = &mut self.run
-            && !matches!(run.stage, Stage::Ended(_))
-        {
-            run.stage = Stage::Ended(now);
+            run.fail(why, now);
         }
     }
 
     fn send(&mut self, message: &AgentMessage) {
         if let Some(run) = &mut self.run {
-            run.link.send(message);
+            run.send(message);
         }
     }
 
+    /// Forgets a run that was on the shelf.
+    fn forget(&mut self, run: &AgentRun, why: &'static str) {
+        if !run.is_delivered() {
+            let note = AgentNote::Forgotten { run: run.key().run.clone(), why };
+            self.actions.push_back(AgentAction::Say(note));
+        }
+        self.leave(run.key().clone());
+    }
+
+    fn leave(&mut self, key: RunKey) {
+        if self.left.len() == LEFT_RUNS_MAX {
+            self.left.pop_front();
+        }
+        self.left.push_back(key);
+    }
+
     fn say_hello(&mut self, answers: Option<Question>, now: Instant, publish: Publish<'_>) {
-        let latest = self.run.as_ref().or(self.kept.as_ref());
+        let busy: Option<HeldRun> = self.run.as_ref().map(|run| run.describe(now));
         let hello = Hello {
             facts: self.facts.clone(),
             calibration: self.calibration.clone(),
-            busy: self.run().cloned(),
-            keeps: self.kept.as_ref().map(|run| run.key.clone()),
-            started_us: latest.and_then(|run| run.started_us),
+            busy,
+            kept: self.shelf.describe(now),
             answers,
             now_us: now.as_nanos() / 1_000,
         };
@@ -284,72 +232,6 @@ impl Agent {
     }
 }
 
-impl AgentRun {
-    fn new(key: RunKey, now: Instant) -> Self {
-        Self {
-            key,
-            link: Link::new(),
-            stage: Stage::Preparing,
-            started_us: None,
-            heard: now,
-            reports: 0,
-            totals: None,
-            failure: None,
-            superseded: Vec::new(),
-            is_asked_for_totals: false,
-        }
-    }
-
-    /// Reports whether the coordinator of `key` may take the run over.
-    fn may_change_to(&self, key: &RunKey, now: Instant) -> bool {
-        let is_orphan = match self.stage {
-            Stage::Preparing | Stage::Abandoned => false,
-            Stage::Running => now.since(self.heard) > COORDINATOR_SILENT_AFTER,
-            // The one before has all of it, or is silent.
-            Stage::Ended(_) => {
-                self.link.is_empty() || now.since(self.heard) > COORDINATOR_SILENT_AFTER
-            }
-        };
-        // One that comes back late does not get the run back.
-        self.key.run == key.run && is_orphan && !self.superseded.contains(&key.coordinator)
-    }
-
-    fn change_coordinator(&mut self, key: RunKey) {
-        let before = std::mem::replace(&mut self.key, key);
-        self.superseded.push(before.coordinator);
-        self.link.change_sender();
-        self.is_asked_for_totals = true;
-    }
-
-    /// Delivers all totals to the coordinator that has taken the run over.
-    fn deliver_totals(&mut self) {
-        self.is_asked_for_totals = false;
-        if let Some(totals) = &self.totals {
-            self.link.send(&AgentMessage::Report(totals.clone().into()));
-        }
-        if let Some(why) = &self.failure {
-            self.link.send(&AgentMessage::Failed(why.clone()));
-        }
-    }
-
-    /// Reports whether there is nothing more to do for it.
-    fn is_over(&self, now: Instant) -> bool {
-        let is_silent = now.since(self.heard) > COORDINATOR_LOST_AFTER;
-        match self.stage {
-            Stage::Preparing => is_silent,
-            Stage::Running => false,
-            Stage::Ended(at) => {
-                let is_delivered = self.link.is_empty() && (!self.is_asked_for_totals || is_silent);
-                is_delivered || now.since(at) > RESULTS_KEPT
-            }
-            Stage::Abandoned => true,
-        }
-    }
-}
-
-/// Time without a word of the coordinator after which another one may take its run over.
-const COORDINATOR_SILENT_AFTER: Duration = Duration::from_secs(3);
-/// Time without a word of the coordinator after which an agent that is ready forgets the run.
-const COORDINATOR_LOST_AFTER: Duration = Duration::from_secs(15);
-/// Time for which an agent keeps the results of a run whose coordinator is away.
-const RESULTS_KEPT: Duration = Duration::from_secs(3_600);
+/// Forgotten runs of which late packets are ignored: more than may be forgotten while a packet is
+/// on its way.
+const LEFT_RUNS_MAX: usize = 8;

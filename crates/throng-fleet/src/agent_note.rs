@@ -36,12 +36,25 @@ pub enum AgentNote {
     Starting(Duration),
     /// The load has ended.
     Ended,
-    /// The run is over, and everything is delivered or forgotten.
+    /// The run is over: the agent is free for another one.
     Idle,
+    /// The coordinator of this run is silent, and has not fetched everything.
+    Kept(String),
+    /// A coordinator has fetched everything of this run that was kept for it.
+    Delivered(String),
+    /// The results of a run were not fetched, and are no longer kept.
+    Forgotten {
+        /// The run.
+        run: String,
+        /// The reason.
+        why: &'static str,
+    },
     /// The bus was lost.
     BusLost,
     /// The bus is back.
     BusBack,
+    /// The bus does not let its user do this.
+    Denied(BusDenial),
     /// This process asked it over the bus to end.
     AskedToEnd(String),
 }
@@ -53,8 +66,6 @@ impl fmt::Display for AgentNote {
                 f,
                 "agent {agent} of group {group}: {cpus} CPUs; waiting for a run, Ctrl-C ends it"
             ),
-    /// The bus does not let its user do this.
-    Denied(BusDenial),
             Self::Calibrated(calibration) => write!(f, "calibrated: {calibration}"),
             Self::NotCalibrated(why) => write!(f, "calibration failed: {why}"),
             Self::Preparing(run) => write!(f, "run {run}: checking limits and capacity"),
@@ -65,8 +76,18 @@ impl fmt::Display for AgentNote {
             }
             Self::Ended => f.write_str("the load has ended; delivering what was measured"),
             Self::Idle => f.write_str("waiting for a run"),
+            Self::Kept(run) => write!(
+                f,
+                "run {run}: its coordinator is silent; the results are kept for an hour, for it or \
+                 for `throng run --resume {run}`"
+            ),
+            Self::Delivered(run) => write!(f, "run {run}: the results are delivered"),
+            Self::Forgotten { run, why } => {
+                write!(f, "run {run}: its results were not fetched and are forgotten: {why}")
+            }
             Self::BusLost => f.write_str("the bus is lost; dialling again"),
             Self::BusBack => f.write_str("the bus is back"),
+            Self::Denied(denial) => denial.fmt(f),
             Self::AskedToEnd(asker) => write!(f, "{asker} asks it to end"),
         }
     }
@@ -87,7 +108,6 @@ impl AgentLog {
             }
             self.lines.push_back(LogLine { at: at.to_owned(), text: bounded(line) });
         }
-            Self::Denied(denial) => denial.fmt(f),
     }
 
     /// Returns the last lines, so many at most, the oldest first.

@@ -13,10 +13,11 @@ use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 
-use crate::agent::{Agent, AgentAction};
+use crate::agent::Agent;
+use crate::agent_action::{AgentAction, RunStop};
 use crate::agent_calibration::FirstCalibration;
 use crate::agent_note::{AgentLog, AgentNote};
-use crate::message::{AgentFacts, LoadReport, RunOrder, StartOrder, Steering};
+use crate::message::{AgentFacts, LoadReport, RunKey, RunOrder, StartOrder, Steering};
 use crate::preparation::{Prepared, prepare};
 use crate::request::{AgentAnswer, AgentWish, Answer, Request};
 use crate::subjects::GroupSubjects;
@@ -32,7 +33,8 @@ pub struct AgentProcess {
     log: AgentLog,
     /// The process that has asked this one to end.
     end_asker: Option<String>,
-    /// True if the load that runs is ramped down because this process ends.
+    /// True if the load that runs is ramped down because this process ends, or was asked to stop
+    /// it.
     is_cut_short: bool,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
@@ -138,10 +140,10 @@ impl AgentProcess {
                 news.push(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
                 was_reachable = is_reachable;
             }
-            self.agent
             let denials = bus.denials();
             news.extend(denials[denials_told..].iter().cloned().map(AgentNote::Denied));
             denials_told = denials.len();
+            self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }
         if let Some(calibration) = self.calibration.take() {
@@ -161,7 +163,7 @@ impl AgentProcess {
 
     /// Reports whether a load runs, or something is not delivered.
     fn has_work(&self) -> bool {
-        matches!(self.work, Work::Running(_)) || self.agent.has_undelivered()
+        matches!(self.work, Work::Running(_)) || self.agent.is_delivering(Clock.now())
     }
 
     /// Takes the messages that come within `patience`.
@@ -192,17 +194,30 @@ impl AgentProcess {
         if incarnation != self.agent.facts().incarnation || check_name(&asker).is_err() {
             return;
         }
-        let answer = match (wish, self.agent.run()) {
-            (AgentWish::Log { lines_max }, _) => AgentAnswer::Log(self.log.last(lines_max)),
-            (AgentWish::End { force: false }, Some(key)) if self.end_asker.is_none() => {
-                AgentAnswer::Busy { run: key.run.clone() }
-            }
-            (AgentWish::End { .. }, _) => {
-                self.end_asker = Some(asker.clone());
-                AgentAnswer::Ending
-            }
+        let answer = match wish {
+            AgentWish::Log { lines_max } => AgentAnswer::Log(self.log.last(lines_max)),
+            AgentWish::End { force } => self.on_end(&asker, force),
+            AgentWish::Stop { run } => match self.agent.stop(&run, Clock.now()) {
+                RunStop::Stopping => AgentAnswer::Stopping,
+                RunStop::Coordinated(coordinator) => AgentAnswer::Coordinated { coordinator },
+                RunStop::NotMade => AgentAnswer::NotMade,
+            },
         };
         self.answer(&asker, answer);
+    }
+
+    /// Ends, unless that would cost a run or its results and `force` is false.
+    fn on_end(&mut self, asker: &str, force: bool) -> AgentAnswer {
+        if !force && self.end_asker.is_none() {
+            if let Some(RunKey { run, .. }) = self.agent.run() {
+                return AgentAnswer::Busy { run: run.clone() };
+            }
+            if let Some(RunKey { run, .. }) = self.agent.undelivered() {
+                return AgentAnswer::Keeps { run: run.clone() };
+            }
+        }
+        self.end_asker = Some(asker.to_owned());
+        AgentAnswer::Ending
     }
 
     fn answer(&self, asker: &str, answer: AgentAnswer) {
@@ -234,6 +249,11 @@ impl AgentProcess {
                 self.work = Work::Idle;
                 note(AgentNote::Idle);
             }
+            AgentAction::CutShort => {
+                self.is_cut_short = matches!(self.work, Work::Running(_));
+                self.steer(Steering::RampDown);
+            }
+            AgentAction::Say(it) => note(it),
         }
     }
 
@@ -361,6 +381,7 @@ impl AgentProcess {
                 } else if !is_last {
                     return;
                 }
+                self.is_cut_short = false;
                 note(AgentNote::Ended);
                 if let Work::Running(part) = std::mem::replace(&mut self.work, Work::Idle) {
                     part.load.join();

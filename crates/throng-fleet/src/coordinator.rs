@@ -7,9 +7,10 @@ use throng_base::Instant;
 use throng_load::peers::{PeerMessage, PeerOrder};
 use throng_load::schedule::MachineShare;
 
-use crate::agent::Publish;
+use crate::agent_action::Publish;
 use crate::clock_offset::ClockOffset;
 use crate::envelope::{decode, encode};
+use crate::known_agent::KnownAgent;
 use crate::link::Link;
 use crate::message::{
     AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question, Readiness, RunKey,
@@ -25,23 +26,6 @@ pub struct Coordinator {
     subjects: GroupSubjects,
     known: BTreeMap<String, KnownAgent>,
     members: Vec<Member>,
-}
-
-/// An agent that has said who it is.
-#[derive(Clone, Debug)]
-pub struct KnownAgent {
-    /// What it said last.
-    pub hello: Hello,
-    /// How far its clock is from this one, once it has answered a question.
-    pub offset: Option<ClockOffset>,
-    /// The moment for which the offset holds.
-    offset_at: Instant,
-    /// True if its clock, or this one, stepped between two answers.
-    pub has_stepped: bool,
-    /// The moment at which it was heard last.
-    pub heard: Instant,
-    /// Another process that had the same name at the same time.
-    pub rival: Option<AgentFacts>,
 }
 
 /// An agent that makes a part of the run.
@@ -139,7 +123,8 @@ impl Coordinator {
         link.send(&Order::Resume);
         let known = self.known.get(name).filter(|known| known.hello.has_of(&self.key.run));
         let offset = known.and_then(|known| known.offset);
-        let started_us = known.and_then(|known| known.hello.started_us);
+        let part = known.and_then(|known| known.hello.part_of(&self.key.run));
+        let started_us = part.and_then(|part| part.started_us);
         let began = offset
             .zip(started_us)
             .map(|(offset, us)| Instant::from_nanos(offset.here(us).saturating_mul(1_000)));
@@ -264,10 +249,9 @@ impl Coordinator {
         if silence <= AGENT_LOST_AFTER {
             return None;
         }
-        let taken = known.and_then(|known| known.hello.busy.as_ref());
-        let taken = taken.filter(|busy| busy.run == self.key.run && **busy != self.key);
-        Some(match taken {
-            Some(busy) => format!("{} has taken the run over", busy.coordinator),
+        let taken = known.and_then(|known| known.hello.part_of(&self.key.run));
+        Some(match taken.filter(|part| part.key != self.key) {
+            Some(part) => format!("{} has taken the run over", part.key.coordinator),
             None => "it no longer answers".to_owned(),
         })
     }
@@ -279,10 +263,12 @@ impl Coordinator {
             ClockOffset::of_answer(question.asked_us, *now_us, now.as_nanos() / 1_000)
         });
         for member in self.members.iter_mut().filter(|member| member.name == facts.name) {
-            let is_taken = busy.as_ref().is_some_and(|run| *run != self.key);
-            if is_taken && member.state == MemberState::Preparing {
-                let other = busy.as_ref().map_or("", |run| run.run.as_str());
-                member.state = MemberState::Refused(format!("it makes the run {other} now"));
+            let other = busy.as_ref().filter(|busy| busy.key != self.key);
+            if let Some(other) = other
+                && member.state == MemberState::Preparing
+            {
+                let why = format!("it makes the run {} now", other.key.run);
+                member.state = MemberState::Refused(why);
             }
         }
         for member in self.members.iter_mut().filter(|member| member.name == facts.name) {

@@ -13,9 +13,10 @@ use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
 use throng_report::LoadInterval;
 
-use crate::coordinator::{Coordinator, KnownAgent, MemberState};
+use crate::coordinator::{Coordinator, MemberState};
 use crate::fleet_load::FleetLoad;
 use crate::fleet_state::FleetState;
+use crate::known_agent::KnownAgent;
 use crate::message::{Readiness, RunKey, RunOrder};
 use crate::subjects::GroupSubjects;
 
@@ -32,9 +33,9 @@ pub struct CoordinatorProcess {
 pub enum NotReady {
     /// These agents cannot, each with its reason.
     Refused(Vec<(String, String)>),
-    /// The caller gave up.
     /// The bus does not let this process give orders to them.
     Denied(BusDenial),
+    /// The caller gave up.
     Interrupted,
 }
 
@@ -93,13 +94,13 @@ impl CoordinatorProcess {
         }
     }
 
-    fn ask(&self) {
     /// Returns what the bus does not let this process do, if it has refused anything: then agents
     /// may be silent because they hear nothing.
     pub fn denial(&self) -> Option<BusDenial> {
         self.bus.denials().into_iter().next()
     }
 
+    fn ask(&self) {
         let mut publish = |subject: &str, bytes: Vec<u8>| self.bus.publish(subject, &bytes).is_ok();
         self.state().coordinator.ask(Clock.now(), &mut publish);
     }
@@ -127,10 +128,10 @@ impl CoordinatorProcess {
             if is_interrupted() {
                 return Err(NotReady::Interrupted);
             }
-            // Their clocks may drift while they measure themselves.
             if let Some(denial) = self.denial() {
                 return Err(NotReady::Denied(denial));
             }
+            // Their clocks may drift while they measure themselves.
             if ask_at <= Clock.now() {
                 ask_at = Clock.now() + ASK_EVERY;
                 self.ask();

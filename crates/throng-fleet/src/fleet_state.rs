@@ -7,7 +7,7 @@ use throng_base::Instant;
 use throng_load::run::LoadPlan;
 use throng_report::{LoadInterval, RunEventKind};
 
-use crate::agent::Publish;
+use crate::agent_action::Publish;
 use crate::coordinator::{Coordinator, MemberNews, MemberState};
 use crate::machines::Machines;
 

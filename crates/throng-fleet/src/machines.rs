@@ -7,18 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
-use serde::Deserialize;
 use throng_base::Instant;
 use throng_lab::recorder::KernelReading;
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
-use throng_report::{
-    Histogram, LoadCounters, LoadInterval, MachineInterval, MachineUse, Merge, RunEventKind,
-};
+use throng_report::{Histogram, LoadInterval, MachineInterval, MachineUse, RunEventKind};
 
 use crate::coordinator::{Coordinator, Member, MemberState};
+use crate::machine_totals::MachineTotals;
 use crate::message::LoadReport;
 
 /// The machines of a running fleet.
@@ -54,10 +52,10 @@ struct Machine {
     reports: u64,
     /// The end of the last report of the interval before, and the CPU time of each core then.
     before: (u64, Vec<u64>),
-    /// The same, as a coordinator before this one has recorded it.
+    /// The number of its last report that a coordinator before this one has recorded.
     recorded: u64,
-    /// True if it was lost in this interval.
-    is_newly_lost: bool,
+    /// True while its first core stands for all of them, with the sum that was recorded.
+    is_summed: bool,
     lag: Histogram,
     connect: Histogram,
     /// Messages, pushes and HTTP requests.
@@ -89,7 +87,7 @@ impl Machines {
             reports: 0,
             before: (0, Vec::new()),
             recorded: 0,
-            is_newly_lost: false,
+            is_summed: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
             message: Histogram::new(),
@@ -111,34 +109,28 @@ impl Machines {
         }
     }
 
-    /// Goes on from what another coordinator has recorded.
+    /// Goes on from what another coordinator has recorded. A machine that lives replaces its part
+    /// by its next report.
     pub(crate) fn go_on_from<'a>(&mut self, recorded: impl Iterator<Item = &'a LoadInterval>) {
-        let mut totals = vec![None; self.machines.len()];
-        let mut last = None;
-        for interval in recorded {
-            for (totals, machine) in totals.iter_mut().zip(&interval.machines) {
-                *totals = machine.totals.as_ref().or(totals.take());
-            }
-            last = Some(interval);
-        }
-        let Some(last) = last else { return };
+        let Some(last) = recorded.last() else { return };
         self.collector.go_on_from(last);
         self.hub.go_on_from(&last.cues);
-        for ((machine, before), totals) in self.machines.iter_mut().zip(&last.machines).zip(totals)
-        {
-            (machine.reports, machine.recorded) = (before.reports, before.reports);
-            if !before.lost {
-                continue;
+        let mut cpu_us_per_core = last.cpu_us_per_core.as_slice();
+        let cores: usize = self.machines.iter().map(|machine| machine.share.cores()).sum();
+        for (machine, before) in self.machines.iter_mut().zip(&last.machines) {
+            machine.go_on_from(before, self.start_at, &mut self.collector);
+            // It is known which are whose only if all machines have told them.
+            if last.cpu_us_per_core.len() == cores {
+                let (own, rest) = cpu_us_per_core.split_at(machine.share.cores());
+                machine.last.cpu_us_per_core = own.to_vec();
+                cpu_us_per_core = rest;
             }
-            machine.state = MachineState::Lost;
-            let totals = totals.and_then(|totals| Vec::<CoreStats>::deserialize(totals).ok());
-            for stats in totals.unwrap_or_default() {
-                if machine.slots().contains(&stats.core_id) {
-                    self.collector.add_stats(stats.into());
-                }
+            machine.before = (machine.last.at_us, machine.last.cpu_us_per_core.clone());
+            if before.lost {
+                machine.state = MachineState::Lost;
+                machine.slots().for_each(|slot| self.collector.lose(slot));
+                self.hub.lose(machine.slots());
             }
-            machine.slots().for_each(|slot| self.collector.lose(slot));
-            self.hub.lose(machine.slots());
         }
     }
 
@@ -152,6 +144,8 @@ impl Machines {
         let is_counted = report.number <= machine.reports;
         let mut report = if is_counted { report.totals() } else { report };
         machine.reports = machine.reports.max(report.number);
+        // A core that was too busy to answer is missing.
+        machine.is_summed &= report.cores.len() < machine.share.cores();
         let start_there = Instant::from_nanos(report.start_nanos);
         for mut stats in std::mem::take(&mut report.cores) {
             if stats.core_id >= machine.share.cores() {
@@ -163,7 +157,14 @@ impl Machines {
                 machine.message.merge(answers);
             }
             stats.move_moments(start_there, self.start_at);
-            stats.core_id = machine.share.slot(stats.core_id).0;
+            let slot = machine.share.slot(stats.core_id).0;
+            if machine.is_summed {
+                // The sum has the counters of this core, too.
+                let mut summed = self.collector.latest().nth(slot).cloned().unwrap_or_default();
+                summed.steps.resize_with(stats.steps.len(), Default::default);
+                stats.clone_counters_from(&summed);
+            }
+            stats.core_id = slot;
             self.collector.add_stats(stats.into());
         }
         let first = machine.share.slot(0).0 as u32;
@@ -249,7 +250,6 @@ impl Machines {
                 });
             }
             machine.state = state;
-            machine.is_newly_lost = true;
             machine.slots().for_each(|slot| self.collector.lose(slot));
             self.peer_orders.extend(self.hub.lose(machine.slots()));
         }
@@ -361,19 +361,37 @@ impl Machine {
         (100 * self.share.cores() / self.share.of().max(1)) as u64
     }
 
+    /// Takes its part from the last line that another coordinator has recorded.
+    fn go_on_from(
+        &mut self,
+        before: &MachineInterval,
+        start_at: Instant,
+        collector: &mut Collector,
+    ) {
+        (self.reports, self.recorded) = (before.reports, before.reports);
+        let Some(totals) = before.totals.as_ref().and_then(MachineTotals::of_line) else { return };
+        let MachineTotals { at_us, cpu_user_us, mut stats } = totals;
+        self.last.at_us = at_us;
+        self.last.machine.clone_from(&before.machine);
+        let process = &mut self.last.process;
+        process.rss_bytes = before.rss_bytes;
+        process.cpu_user_us = cpu_user_us;
+        process.cpu_system_us = before.cpu_us.saturating_sub(cpu_user_us);
+        stats.core_id = self.slots().start;
+        stats.taken_at = start_at + Duration::from_micros(at_us);
+        collector.add_stats(stats.into());
+        self.is_summed = true;
+    }
+
     /// Ends the interval.
     fn interval(&mut self, collector: &Collector) -> MachineInterval {
         let own = collector.latest().skip(self.slots().start).take(self.share.cores());
-        let (mut counters, mut errors) = (LoadCounters::default(), 0);
-        for stats in own {
-            counters.merge(&stats.counters);
-            errors += stats.errors_total();
-        }
+        let mut stats = CoreStats::sum(own);
+        (stats.core_id, stats.taken_at) = (0, Instant::ZERO);
+        let (at_us, cpu_user_us) = (self.last.at_us, self.last.process.cpu_user_us);
+        let (counters, errors) = (stats.counters.clone(), stats.errors_total());
+        let totals = MachineTotals { at_us, cpu_user_us, stats };
         let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
-        let newly_lost = std::mem::take(&mut self.is_newly_lost).then(|| {
-            let own = collector.latest().skip(self.slots().start).take(self.share.cores());
-            serde_json::to_value(own.map(CoreStats::totals).collect::<Vec<_>>()).ok()
-        });
         let p99 =
             |histogram: &Histogram| (!histogram.is_empty()).then(|| histogram.percentile(99.0));
         let (grown_us, busiest_core_permille) = self.grown();
@@ -382,7 +400,7 @@ impl Machine {
             lost: is_lost,
             reports: self.reports,
             grown_us,
-            totals: newly_lost.flatten(),
+            totals: (self.reports > 0).then(|| totals.to_line()).flatten(),
             users_started: counters.users_started,
             users_active: counters.users_active,
             connected: counters.connected,

@@ -85,12 +85,12 @@ pub struct Hello {
     pub facts: AgentFacts,
     /// What it can do at most, once it is measured.
     pub calibration: Option<AgentCalibration>,
-    /// The run that it makes, and who began it.
-    pub busy: Option<RunKey>,
-    /// A run of which everything is delivered, and of which it still keeps the totals.
-    pub keeps: Option<RunKey>,
-    /// The beginning of either run on its monotonic clock, in microseconds, once it has begun.
-    pub started_us: Option<u64>,
+    /// The run that it makes.
+    pub busy: Option<HeldRun>,
+    /// Runs that have ended, and of which it still has results or totals. An agent of an earlier
+    /// version does not tell them.
+    #[serde(default)]
+    pub kept: Vec<HeldRun>,
     /// The question that it answers.
     pub answers: Option<Question>,
     /// Its monotonic clock, in microseconds.
@@ -98,10 +98,32 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// Reports whether the agent makes this run, or keeps its totals.
-    pub fn has_of(&self, run: &str) -> bool {
-        self.busy.iter().chain(&self.keeps).any(|key| key.run == run)
+    /// Returns what the agent has of this run, which it makes or has made.
+    pub fn part_of(&self, run: &str) -> Option<&HeldRun> {
+        self.busy.iter().chain(&self.kept).find(|held| held.key.run == run)
     }
+
+    /// Reports whether the agent makes this run, or keeps something of it.
+    pub fn has_of(&self, run: &str) -> bool {
+        self.part_of(run).is_some()
+    }
+}
+
+/// A run that an agent makes, or has made and keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldRun {
+    /// The run, and the coordinator that has it now.
+    #[serde(flatten)]
+    pub key: RunKey,
+    /// Its beginning on the agent's monotonic clock, in microseconds, once it has begun.
+    #[serde(default)]
+    pub started_us: Option<u64>,
+    /// Time since the last word of its coordinator, in milliseconds.
+    #[serde(default)]
+    pub silent_ms: u64,
+    /// True if its coordinator has fetched everything: what is kept are the totals.
+    #[serde(default)]
+    pub is_delivered: bool,
 }
 
 /// A question to all agents who they are.
@@ -227,6 +249,9 @@ pub struct Readiness {
     pub capacity: Option<u64>,
     /// The limit that allows no more.
     pub capacity_limit: Option<String>,
+    /// Limits that it has once with all agents of its machine.
+    #[serde(default)]
+    pub shared_limits: Vec<SharedLimit>,
     /// The maximum of its load, if it was measured.
     pub ceiling: Option<Ceiling>,
     /// The reason why that was not measured.
@@ -249,9 +274,6 @@ pub struct LoadReport {
     /// Beginning of the run on the agent's monotonic clock, in nanoseconds: that of the moments in
     /// `cores`.
     pub start_nanos: u64,
-    /// Limits that it has once with all agents of its machine.
-    #[serde(default)]
-    pub shared_limits: Vec<SharedLimit>,
     /// Stats of its cores.
     pub cores: Vec<CoreStats>,
     /// True while the load is paused.
@@ -289,8 +311,7 @@ mod tests {
             facts: AgentFacts { name: "a".into(), ..AgentFacts::default() },
             calibration: None,
             busy: None,
-            keeps: None,
-            started_us: None,
+            kept: Vec::new(),
             answers: None,
             now_us: 1,
         }
@@ -315,5 +336,17 @@ mod tests {
         value.as_object_mut().unwrap().remove("calibration");
         value["facts"].as_object_mut().unwrap().remove("capacity");
         assert_eq!(serde_json::from_value::<Hello>(value).unwrap(), hello());
+    }
+
+    #[test]
+    fn a_hello_of_another_version_is_one_and_tells_its_version() {
+        let mut value = serde_json::to_value(hello()).unwrap();
+        let fields = value.as_object_mut().unwrap();
+        fields.remove("kept");
+        fields.insert("keeps".into(), serde_json::Value::Null);
+        let busy = serde_json::json!({"run": "r", "coordinator": "c"});
+        fields.insert("busy".into(), busy);
+        let hello = serde_json::from_value::<Hello>(value).unwrap();
+        assert!(hello.has_of("r") && hello.kept.is_empty());
     }
 }

@@ -13,12 +13,14 @@ pub(crate) struct Request {
 }
 
 /// What an agent is asked to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum AgentWish {
     /// End; with `force`, also while it makes a run.
     End { force: bool },
     /// Tell its last lines.
     Log { lines_max: usize },
+    /// Stop its part of this run, whose coordinator is away.
+    Stop { run: String },
 }
 
 /// An answer to the process that asked.
@@ -34,6 +36,14 @@ pub(crate) struct Answer {
 pub(crate) enum AgentAnswer {
     /// It makes this run, and goes on.
     Busy { run: String },
+    /// It keeps results of this run that were not fetched, and goes on.
+    Keeps { run: String },
+    /// It ramps the load of the run down that it was asked to stop.
+    Stopping,
+    /// It goes on with the run that it was asked to stop: this coordinator can end it.
+    Coordinated { coordinator: String },
+    /// It does not make the run that it was asked to stop.
+    NotMade,
     /// It ramps its load down and delivers what it measured, and then ends.
     Ending,
     /// It has ended.

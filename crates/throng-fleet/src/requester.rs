@@ -30,8 +30,23 @@ pub enum AgentEnd {
     Ended,
     /// It goes on with this run.
     Busy(String),
+    /// It goes on: it keeps results of this run that were not fetched.
+    Keeps(String),
     /// It was about to end, and has not said within [`END_PATIENCE`] that it has.
     Unsure,
+    /// It did not answer within [`ANSWER_PATIENCE`].
+    Silent,
+}
+
+/// What became of an agent's part of a run that it was asked to stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AgentStop {
+    /// It ramps its load down, and keeps what it measured.
+    Stopping,
+    /// It goes on: this coordinator is there, and can end the run.
+    Coordinated(String),
+    /// It does not make the run.
+    NotMade,
     /// It did not answer within [`ANSWER_PATIENCE`].
     Silent,
 }
@@ -47,12 +62,18 @@ impl Requester {
         Ok(Self { bus, subjects, name, answers })
     }
 
+    /// Returns what the bus does not let this process do, if it has refused anything: then agents
+    /// may be silent because they hear nothing.
+    pub fn denial(&self) -> Option<BusDenial> {
+        self.bus.denials().into_iter().next()
+    }
+
     /// Returns the last lines of an agent, so many at most; `None` if it does not answer within
     /// [`ANSWER_PATIENCE`].
     pub fn log(&self, agent: &AgentFacts, lines_max: usize) -> Option<Vec<LogLine>> {
         let mut log = None;
         let wish = AgentWish::Log { lines_max };
-        self.ask(&[agent], wish, ANSWER_PATIENCE, |_, answer| {
+        self.ask(&[agent], &wish, ANSWER_PATIENCE, |_, answer| {
             if let AgentAnswer::Log(lines) = answer {
                 log = Some(lines);
             }
@@ -62,12 +83,6 @@ impl Requester {
     }
 
     /// Asks agents to end. An agent that makes a run refuses, unless `force` is true: then it ramps
-    /// Returns what the bus does not let this process do, if it has refused anything: then agents
-    /// may be silent because they hear nothing.
-    pub fn denial(&self) -> Option<BusDenial> {
-        self.bus.denials().into_iter().next()
-    }
-
     /// its load down and delivers what it measured first. Gives `heard` the end of each agent, as
     /// soon as it is known.
     pub fn end(
@@ -83,19 +98,47 @@ impl Requester {
             let end = match answer {
                 AgentAnswer::Ended => AgentEnd::Ended,
                 AgentAnswer::Busy { run } => AgentEnd::Busy(run),
+                AgentAnswer::Keeps { run } => AgentEnd::Keeps(run),
                 AgentAnswer::Ending => {
                     is_ending[index] = true;
                     return false;
                 }
-                AgentAnswer::Log(_) => return false,
+                _ => return false,
             };
             heard(agents[index], end);
             is_over[index] = true;
             true
         };
-        self.ask(agents, wish, END_PATIENCE, &mut take);
+        self.ask(agents, &wish, END_PATIENCE, &mut take);
         for (index, agent) in agents.iter().enumerate().filter(|(index, _)| !is_over[*index]) {
             heard(agent, if is_ending[index] { AgentEnd::Unsure } else { AgentEnd::Silent });
+        }
+    }
+
+    /// Asks agents to stop their parts of a run whose coordinator is away. Gives `heard` what
+    /// becomes of each.
+    pub fn stop(
+        &self,
+        agents: &[&AgentFacts],
+        run: &str,
+        mut heard: impl FnMut(&AgentFacts, AgentStop),
+    ) {
+        let wish = AgentWish::Stop { run: run.to_owned() };
+        let mut has_answered = vec![false; agents.len()];
+        self.ask(agents, &wish, ANSWER_PATIENCE, |index, answer| {
+            let stop = match answer {
+                AgentAnswer::Stopping => AgentStop::Stopping,
+                AgentAnswer::Coordinated { coordinator } => AgentStop::Coordinated(coordinator),
+                AgentAnswer::NotMade => AgentStop::NotMade,
+                _ => return false,
+            };
+            heard(agents[index], stop);
+            has_answered[index] = true;
+            true
+        });
+        for (agent, _) in agents.iter().zip(has_answered).filter(|(_, has_answered)| !has_answered)
+        {
+            heard(agent, AgentStop::Silent);
         }
     }
 
@@ -105,7 +148,7 @@ impl Requester {
     fn ask(
         &self,
         agents: &[&AgentFacts],
-        wish: AgentWish,
+        wish: &AgentWish,
         patience: Duration,
         mut take: impl FnMut(usize, AgentAnswer) -> bool,
     ) {
@@ -143,8 +186,9 @@ impl Requester {
         }
     }
 
-    fn send(&self, agent: &AgentFacts, wish: AgentWish) {
+    fn send(&self, agent: &AgentFacts, wish: &AgentWish) {
         let (asker, incarnation) = (self.name.clone(), agent.incarnation.clone());
+        let wish = wish.clone();
         let request = Request { asker, incarnation, wish };
         let bytes = serde_json::to_vec(&request).expect("a request is JSON");
         // One that the bus refuses is sent again.

@@ -7,6 +7,7 @@ mod faults;
 mod names;
 mod random;
 mod recorder;
+mod shelf;
 mod site;
 mod world;
 

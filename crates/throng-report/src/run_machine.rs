@@ -50,8 +50,9 @@ pub struct MachineInterval {
     /// The time in which its counters grew, from its report before to its last one; 0 if no report
     /// came in the interval.
     pub grown_us: u64,
-    /// The totals of its cores, as its agent has sent them: only in the line in which it was lost.
-    /// A process that takes the run over goes on from them.
+    /// The totals of all its cores together, as of its last report; none before the first. A
+    /// process that takes the run over goes on from those of the last line; of a file that is read
+    /// whole, only these stay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub totals: Option<serde_json::Value>,
     /// Users that have started.

@@ -8,9 +8,12 @@ mod program;
 mod remote_host;
 mod script;
 mod ssh;
+mod stop;
 mod up;
 
 use clap::{Args, Subcommand};
+use throng_base::units::show_duration;
+use throng_fleet::message::Hello;
 use throng_fleet::{KnownAgent, ObserverHello, Observers};
 use throng_report::render::{Align, Table, bytes, count, micros};
 
@@ -32,6 +35,7 @@ enum FleetVerb {
     Up(up::Up),
     Ls(Ls),
     Logs(logs::Logs),
+    Stop(stop::Stop),
     Down(down::Down),
 }
 
@@ -52,6 +56,7 @@ Examples:
   throng fleet up web1 web2             start an agent on each of these hosts, over ssh
   throng fleet ls                       list the agents
   throng fleet logs web1                show the last lines of one
+  throng fleet stop 8fe4407a            end a run whose `throng run` has died
   throng fleet down all                 end them
   throng agent                          make this machine an agent";
 
@@ -69,6 +74,7 @@ impl FleetCommand {
             FleetVerb::Up(up) => up.run(),
             FleetVerb::Ls(ls) => ls.run(),
             FleetVerb::Logs(logs) => logs.run(),
+            FleetVerb::Stop(stop) => stop.run(),
             FleetVerb::Down(down) => down.run(),
         }
     }
@@ -100,12 +106,6 @@ impl Ls {
     }
 }
 
-/// Returns a row for each observer.
-fn observer_table<'a>(observers: impl Iterator<Item = &'a ObserverHello>) -> Table {
-    let mut table = Table::new().aligned(&[Align::Left; 5]);
-    table.row(["observer", "host", "ports", "process", "version"]);
-    for observer in observers {
-        let facts = &observer.facts;
 /// Returns what an agent says about itself, and what is known of it here.
 fn json(agent: &KnownAgent) -> serde_json::Value {
     let mut value = serde_json::json!(&agent.hello);
@@ -120,6 +120,12 @@ fn json(agent: &KnownAgent) -> serde_json::Value {
     value
 }
 
+/// Returns a row for each observer.
+fn observer_table<'a>(observers: impl Iterator<Item = &'a ObserverHello>) -> Table {
+    let mut table = Table::new().aligned(&[Align::Left; 5]);
+    table.row(["observer", "host", "ports", "process", "version"]);
+    for observer in observers {
+        let facts = &observer.facts;
         let ports: Vec<_> = observer.observes.ports.iter().map(u16::to_string).collect();
         let process = match &observer.program {
             Some((program, pid)) => format!("{program}, pid {pid}"),
@@ -165,11 +171,7 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
     table.row(head);
     for agent in agents {
         let facts = &agent.hello.facts;
-        let state = match (&agent.hello.busy, &agent.rival) {
-            (_, Some(rival)) => format!("another agent on {} has this name", rival.host),
-            (Some(run), None) => format!("makes run {}", run.run),
-            (None, None) => "idle".to_owned(),
-        };
+        let state = state(agent);
         table.row([
             facts.name.clone(),
             facts.host.clone(),
@@ -188,4 +190,23 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
         ]);
     }
     table
+}
+
+/// Returns what an agent does.
+fn state(agent: &KnownAgent) -> String {
+    if let Some(rival) = &agent.rival {
+        return format!("another agent on {} has this name", rival.host);
+    }
+    let Hello { busy, kept, .. } = &agent.hello;
+    if let Some(held) = busy {
+        let silence = held.orphan_for().map(show_duration);
+        let silence = silence.map(|time| format!("; its coordinator has been silent for {time}"));
+        return format!("makes run {}{}", held.key.run, silence.unwrap_or_default());
+    }
+    let unfetched = kept.iter().filter(|held| !held.is_delivered);
+    let runs: Vec<_> = unfetched.map(|held| held.key.run.as_str()).collect();
+    match runs.is_empty() {
+        true => "idle".to_owned(),
+        false => format!("idle; keeps the results of {}", runs.join(" ")),
+    }
 }

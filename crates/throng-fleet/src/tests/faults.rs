@@ -206,6 +206,28 @@ fn a_machine_that_was_lost_before_keeps_its_part_in_a_run_that_is_taken_over() {
 }
 
 #[test]
+fn a_machine_that_dies_at_the_same_moment_as_the_coordinator_keeps_its_part() {
+    for (seed, between_ms) in [(80, 0), (81, 300), (82, 1_000), (83, 2_500), (84, 4_900)] {
+        let mut world = World::running(seed, 6);
+        world.kill_site("b");
+        world.pass(Duration::from_millis(between_ms));
+        world.kill_recorder();
+        world.pass(seconds(4));
+        assert!(world.resume("second"));
+        world.finish();
+        assert_eq!(world.lost(), ["b"]);
+        world.check_whole(&["a", "c"]);
+        let last = &world.file.last().unwrap().load.machines[1];
+        assert!(last.lost && last.connects_ok > 0 && last.users_active == 0, "{last:?}");
+        let from = world.events().into_iter().find_map(|event| match event {
+            throng_report::RunEventKind::AgentLost { from_ms, .. } => Some(*from_ms),
+            _ => None,
+        });
+        assert!(from.unwrap().abs_diff(1_000 * last.reports) < 200, "{from:?} {last:?}");
+    }
+}
+
+#[test]
 fn an_agent_that_is_away_when_the_run_is_taken_over_comes_back_to_it() {
     let mut world = World::running(43, 5);
     world.bus.cut = vec!["b".into()];

@@ -1,7 +1,7 @@
 //! Versions and facts that agents tell.
 
 use super::{Site, World};
-use crate::message::Hello;
+use crate::message::{HeldRun, Hello, RunKey};
 
 #[test]
 fn an_agent_of_another_version_is_known_as_such() {
@@ -20,15 +20,18 @@ fn an_agent_of_another_version_is_known_as_such() {
 
 #[test]
 fn a_hello_says_which_runs_an_agent_has() {
-    let key = |run: &str| crate::message::RunKey { run: run.into(), coordinator: "c".into() };
+    let held = |run: &str| {
+        let key = RunKey { run: run.into(), coordinator: "c".into() };
+        HeldRun { key, started_us: None, silent_ms: 0, is_delivered: true }
+    };
     let hello = Hello {
         calibration: None,
         facts: Default::default(),
-        busy: Some(key("now")),
-        keeps: Some(key("before")),
-        started_us: None,
+        busy: Some(held("now")),
+        kept: vec![held("before"), held("long before")],
         answers: None,
         now_us: 0,
     };
-    assert_eq!(["now", "before", "other"].map(|run| hello.has_of(run)), [true, true, false]);
+    let has = ["now", "before", "long before", "other"].map(|run| hello.has_of(run));
+    assert_eq!(has, [true, true, true, false]);
 }

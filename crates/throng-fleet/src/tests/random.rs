@@ -14,7 +14,8 @@ enum Fault {
     Stop(usize, u64),
     Coordinator(u64),
     Clock(usize, i64),
-    Kill(usize),
+    /// The coordinator may follow so many milliseconds later.
+    Kill(usize, u64),
     Loss(u64),
 }
 
@@ -26,7 +27,7 @@ fn any_fault() -> impl Strategy<Value = Fault> {
         (site.clone(), 1..20_u64).prop_map(|(site, time)| Fault::Stop(site, time)),
         (4..40_u64).prop_map(Fault::Coordinator),
         (site.clone(), -3_000_000..3_000_000_i64).prop_map(|(site, us)| Fault::Clock(site, us)),
-        site.prop_map(Fault::Kill),
+        (site, 0..5_000_u64).prop_map(|(site, ms)| Fault::Kill(site, ms)),
         (1..15_u64).prop_map(Fault::Loss),
     ]
 }
@@ -70,19 +71,18 @@ proptest! {
                 Fault::Clock(site, us) if is_there(site, &killed) => {
                     world.sites.get_mut(names[site]).unwrap().step_clock(us);
                 }
-                // One machine at least stays. A coordinator that dies at the same moment does not
-                // know its last totals.
-                Fault::Kill(site) if is_there(site, &killed) && killed.len() < 2 => {
+                // One machine at least stays.
+                Fault::Kill(site, ms) if is_there(site, &killed) && killed.len() < 2 => {
                     world.kill_site(names[site]);
                     killed.push(site);
-                    world.pass(Duration::from_secs(8));
+                    world.pass(Duration::from_millis(ms));
                 }
                 Fault::Loss(time) => {
                     (world.bus.lost, world.bus.repeated) = (300, 300);
                     world.pass(Duration::from_secs(time));
                     (world.bus.lost, world.bus.repeated) = (0, 0);
                 }
-                Fault::Stop(..) | Fault::Clock(..) | Fault::Kill(_) => {}
+                Fault::Stop(..) | Fault::Clock(..) | Fault::Kill(..) => {}
             }
             if world.recorder.as_ref().unwrap().state.is_over(world.now) {
                 break;

@@ -7,7 +7,7 @@ use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
 use throng_report::{LoadInterval, RunEventKind};
 
-use crate::agent::Publish;
+use crate::agent_action::Publish;
 use crate::coordinator::{Coordinator, MemberState};
 use crate::fleet_state::FleetState;
 use crate::message::{RunKey, RunOrder};

@@ -5,7 +5,9 @@ use std::time::Duration;
 use throng_base::{Instant, Prng};
 use throng_load::generator::CoreStats;
 
-use crate::agent::{Agent, AgentAction, Publish};
+use crate::agent::Agent;
+use crate::agent_action::{AgentAction, Publish};
+use crate::agent_note::AgentNote;
 use crate::message::{AgentFacts, LoadReport, Readiness};
 use crate::subjects::GroupSubjects;
 
@@ -22,6 +24,8 @@ pub(super) struct Site {
     pub(super) reports_planned: usize,
     /// Actions that its process was asked for.
     pub(super) prepared: usize,
+    /// What its process was asked to say.
+    pub(super) said: Vec<AgentNote>,
     load: Option<Load>,
     prng: Prng,
 }
@@ -61,6 +65,7 @@ impl Site {
             measured: Vec::new(),
             reports_planned: 20,
             prepared: 0,
+            said: Vec::new(),
             load: None,
             prng: Prng::new(seed),
         }
@@ -104,6 +109,8 @@ impl Site {
                     }
                 }
                 AgentAction::Abandon => self.load = None,
+                AgentAction::CutShort => self.cut_short(now),
+                AgentAction::Say(note) => self.said.push(note),
                 AgentAction::Steer(_) | AgentAction::Hear(_) => {}
             }
         }
@@ -111,6 +118,15 @@ impl Site {
             self.report(now);
         }
         self.agent.tick(now, out);
+    }
+
+    /// Ends the load, as a process that is asked to stop it does.
+    fn cut_short(&mut self, now: Instant) {
+        if self.load.as_ref().is_some_and(|load| load.report_at < Instant::FAR) {
+            self.reports_planned = self.measured.len() + 1;
+            self.agent.failed("it was ended before its load was over".into(), now);
+            self.report(now);
+        }
     }
 
     fn report(&mut self, now: Instant) {

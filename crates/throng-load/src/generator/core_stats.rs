@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
-    Histogram, LoadCounters, StepInterval, UnansweredWaits,
+    Histogram, LoadCounters, Merge, StepInterval, UnansweredWaits,
 };
 
 use super::error_log::ErrorLog;
@@ -16,6 +16,7 @@ use crate::user::{AnswerTiming, ConnectFailure, ErrorKind, Record};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CoreStats {
     /// The core's number.
     pub core_id: usize,
@@ -87,6 +88,7 @@ pub struct CoreStats {
 
 /// Connects to one address of the target.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct AddressTally {
     /// Connects that succeeded.
     pub ok: u64,
@@ -96,6 +98,7 @@ pub struct AddressTally {
 
 /// What one core counts of one of the scenario's own limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LimitTally {
     /// Steps that the limit counted.
     pub steps: u64,
@@ -106,6 +109,12 @@ pub struct LimitTally {
 }
 
 impl LimitTally {
+    fn add(&mut self, other: &Self) {
+        self.steps += other.steps;
+        self.held += other.held;
+        self.held_us += other.held_us;
+    }
+
     /// Counts a step that comes now and gets this turn.
     pub(super) fn count(&mut self, turn: Instant, now: Instant) {
         self.steps += 1;
@@ -118,6 +127,7 @@ impl LimitTally {
 
 /// What one core counts of one barrier or signal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct CueTally {
     /// Times that a user of the core opened it.
     pub opened: u64,
@@ -161,6 +171,11 @@ impl CueTally {
 }
 
 impl AddressTally {
+    fn add(&mut self, other: &Self) {
+        self.ok += other.ok;
+        add_counts(&mut self.failed, &other.failed);
+    }
+
     /// Counts what a record says about a connect to this address.
     pub(super) fn note(&mut self, record: &Record<'_>) {
         match record {
@@ -184,6 +199,36 @@ impl CoreStats {
         totals
     }
 
+    /// Returns the sum of the counters of several cores, without what was measured. It is as late
+    /// as the last of them.
+    pub fn sum<'a>(cores: impl Iterator<Item = &'a Self>) -> Self {
+        cores.map(Self::totals).reduce(Self::plus).unwrap_or_default()
+    }
+
+    fn plus(mut self, other: Self) -> Self {
+        self.phase = self.phase.max(other.phase);
+        self.finished &= other.finished;
+        self.taken_at = self.taken_at.max(other.taken_at);
+        self.resting += other.resting;
+        self.counters.merge(&other.counters);
+        self.core.merge(&other.core);
+        add_each(&mut self.classes, &other.classes, |sum, one| sum.merge(one));
+        self.errors.iter_mut().zip(other.errors).for_each(|(sum, one)| *sum += one);
+        add_counts(&mut self.close_codes, &other.close_codes);
+        add_counts(&mut self.connect_failures, &other.connect_failures);
+        self.statuses.add(&other.statuses);
+        add_each(&mut self.steps, &other.steps, |sum, one| {
+            sum.ok += one.ok;
+            sum.errors += one.errors;
+            sum.waiting += one.waiting;
+        });
+        self.followed.add(&other.followed);
+        add_each(&mut self.addresses, &other.addresses, AddressTally::add);
+        add_each(&mut self.limits, &other.limits, LimitTally::add);
+        add_each(&mut self.cues, &other.cues, CueTally::add);
+        self
+    }
+
     /// Moves all moments from the clock on which the run began at `from` to the clock on which it
     /// began at `to`.
     pub fn move_moments(&mut self, from: Instant, to: Instant) {
@@ -194,7 +239,7 @@ impl CoreStats {
     }
 
     /// Copies everything but the histograms from `other`.
-    pub(crate) fn clone_counters_from(&mut self, other: &Self) {
+    pub fn clone_counters_from(&mut self, other: &Self) {
         self.core_id = other.core_id;
         self.phase = other.phase;
         self.finished = other.finished;
@@ -378,6 +423,22 @@ fn count<T: PartialEq>(counts: &mut Vec<(T, u64)>, kind: T) {
     }
 }
 
+/// Adds each part to the sum at its place.
+fn add_each<T: Default>(sums: &mut Vec<T>, parts: &[T], add: impl Fn(&mut T, &T)) {
+    sums.resize_with(sums.len().max(parts.len()), T::default);
+    sums.iter_mut().zip(parts).for_each(|(sum, part)| add(sum, part));
+}
+
+/// Adds the counts of each kind.
+fn add_counts<T: PartialEq + Copy>(sums: &mut Vec<(T, u64)>, counts: &[(T, u64)]) {
+    for (kind, count) in counts {
+        match sums.iter_mut().find(|(known, _)| known == kind) {
+            Some((_, sum)) => *sum += count,
+            None => sums.push((*kind, *count)),
+        }
+    }
+}
+
 /// The counts of errors as a list, whose length JSON does not fix.
 mod error_counts {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -432,5 +493,39 @@ mod tests {
         );
         assert!(fresh.connect.is_empty() && fresh.probes.is_empty());
         assert_eq!(fresh.steps, [StepInterval { errors: 4, ..StepInterval::default() }]);
+    }
+
+    #[test]
+    fn the_sum_of_cores_counts_each_of_them_and_no_latency() {
+        let mut one = CoreStats::new(0, 2);
+        one.counters.connects_ok = 2;
+        one.counters.users_active = 1;
+        one.core.turns = 5;
+        one.classes[1].connects_ok = 2;
+        one.errors[3] = 1;
+        one.count_close(None);
+        one.count_connect_failure(ConnectFailure::Timeout);
+        one.count_status(404);
+        one.steps = vec![StepInterval { ok: 4, ..StepInterval::default() }];
+        one.followed.repeats = 1;
+        one.addresses = vec![AddressTally { ok: 2, failed: vec![(ConnectFailure::Timeout, 1)] }];
+        one.limits = vec![LimitTally { steps: 3, held: 2, held_us: 1 }];
+        one.cues = vec![CueTally { waits: 7, wait_us_most: 9, ..CueTally::default() }];
+        one.connect.record_us(1);
+        let other = CoreStats { core_id: 1, finished: true, phase: 2, ..one.totals() };
+        let sum = CoreStats::sum([&one, &other].into_iter());
+        assert_eq!((sum.phase, sum.finished, sum.core_id), (2, false, 0));
+        assert_eq!((sum.counters.connects_ok, sum.counters.users_active), (4, 2));
+        assert_eq!((sum.core.turns, sum.classes[1].connects_ok, sum.errors[3]), (10, 4, 2));
+        assert_eq!(sum.close_codes, [(None, 2)]);
+        assert_eq!(sum.connect_failures, [(ConnectFailure::Timeout, 2)]);
+        assert_eq!(sum.statuses.iter().map(|it| it.answers).collect::<Vec<_>>(), [2]);
+        assert_eq!((sum.steps[0].ok, sum.followed.repeats), (8, 2));
+        assert_eq!(sum.addresses[0].ok, 4);
+        assert_eq!(sum.addresses[0].failed, [(ConnectFailure::Timeout, 2)]);
+        assert_eq!(sum.limits, [LimitTally { steps: 6, held: 4, held_us: 2 }]);
+        assert_eq!((sum.cues[0].waits, sum.cues[0].wait_us_most), (14, 9));
+        assert!(sum.connect.is_empty());
+        assert_eq!(CoreStats::sum(std::iter::empty()).counters, LoadCounters::default());
     }
 }

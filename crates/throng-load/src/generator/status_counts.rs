@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct StatusCounts(Vec<StatusCount>);
 
 /// The answers with one status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct StatusCount {
     /// The status.
     pub status: u16,
@@ -31,6 +32,15 @@ impl StatusCounts {
     /// Returns the counts, in the order in which the statuses came first.
     pub fn iter(&self) -> impl Iterator<Item = &StatusCount> {
         self.0.iter()
+    }
+
+    /// Adds the counts of another core.
+    pub(super) fn add(&mut self, other: &Self) {
+        for count in other.iter() {
+            let sum = self.entry(count.status);
+            sum.answers += count.answers;
+            sum.unexpected += count.unexpected;
+        }
     }
 
     /// Copies the counts of `other` into the memory that there is.

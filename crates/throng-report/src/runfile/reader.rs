@@ -37,8 +37,14 @@ const TORN_LINES_NAMED_MAX: u64 = 20;
 /// Reads a whole run file.
 pub fn read(input: &mut impl BufRead) -> Result<RunFile, ReadError> {
     let mut reader = RunFileReader::open(input)?;
-    let mut intervals = Vec::new();
+    let mut intervals: Vec<Interval> = Vec::new();
     while let Some(interval) = reader.next_interval()? {
+        // A run goes on from the last totals; all of them would be large.
+        if interval.load.is_some()
+            && let Some(before) = intervals.last_mut().and_then(|before| before.load.as_mut())
+        {
+            before.machines.iter_mut().for_each(|machine| machine.totals = None);
+        }
         intervals.push(interval);
     }
     let RunFileReader { header, end, lines_torn, warnings, .. } = reader;

@@ -10,8 +10,8 @@ use crate::{Exit, Failure, output};
 
 /// Ask agents over the bus to end
 ///
-/// An agent that makes a run says so and goes on, unless --force is there: then it ramps its load
-/// down, delivers what it measured, and ends.
+/// An agent that makes a run, or keeps results of one that were not fetched, says so and goes on,
+/// unless --force is there: then it ramps its load down, delivers what it measured, and ends.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Down {
@@ -77,6 +77,10 @@ fn show(end: &AgentEnd) -> String {
     match end {
         AgentEnd::Ended => "ended".to_owned(),
         AgentEnd::Busy(run) => format!("makes run {run} and goes on; --force ends it"),
+        AgentEnd::Keeps(run) => format!(
+            "keeps results of run {run} that were not fetched and goes on; `throng run --resume \
+             {run}` fetches them, --force ends it"
+        ),
         AgentEnd::Unsure => "is about to end, and has not said that it has".to_owned(),
         AgentEnd::Silent => "does not answer".to_owned(),
     }

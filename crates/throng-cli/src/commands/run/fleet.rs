@@ -9,7 +9,6 @@ use throng_fleet::message::{Readiness, RunKey, RunOrder};
 use throng_fleet::shared_limits::{self, SharedShortage};
 use throng_fleet::{
     CoordinatorProcess, FleetLoad, KnownAgent, NotReady, ScenarioBundle, host_name, random_id,
-    version,
 };
 use throng_lab::recorder::ResumedRun;
 use throng_load::schedule::MachineShare;
@@ -65,8 +64,8 @@ impl Run {
                 // The others are free at once for another run.
                 fleet.abandon();
                 return Err(match not {
-                    NotReady::Denied(denial) => Failure::new(format!("--bus: {denial}")),
                     NotReady::Refused(agents) => refused(&agents),
+                    NotReady::Denied(denial) => Failure::new(format!("--bus: {denial}")),
                     NotReady::Interrupted => Failure::new("interrupted: the run was not started"),
                 });
             }
@@ -78,11 +77,11 @@ impl Run {
         if !short.is_empty() {
             fleet.abandon();
             return Err(refused(&short));
+        }
         let shared = shared_limits::shortages(&ready);
         if !shared.is_empty() && !self.force {
             fleet.abandon();
             return Err(sharing(&shared));
-        }
         }
         let notes = notes(&ready);
         complete(plan, &run, &chosen, &shares, &ready);
@@ -239,51 +238,13 @@ fn lost(error: BusError) -> Failure {
 
 /// Returns the agents that can begin a run, by their names.
 fn free(known: &BTreeMap<String, KnownAgent>) -> Vec<&KnownAgent> {
-    known.values().filter(|agent| why_not_free(agent).is_none()).collect()
-}
-
-/// Returns why an agent cannot begin a run.
-fn why_not_free(agent: &KnownAgent) -> Option<String> {
-    let facts = &agent.hello.facts;
-    if let Some(rival) = &agent.rival {
-        return Some(format!(
-            "another agent has this name: pid {} on {}, pid {} on {}; give one another --name",
-            facts.pid, facts.host, rival.pid, rival.host
-        ));
-    }
-    if facts.version != version() {
-        return Some(format!(
-            "it is throng {}, and this is {}; run the same version on all machines",
-            facts.version,
-            version()
-        ));
-    }
-    if let Some(run) = &agent.hello.busy {
-        return Some(format!("it makes run {} of {}", run.run, run.coordinator));
-    }
-    if agent.has_stepped {
-        return Some(
-            "its clock, or this one, stepped while it was asked: begin again when both are \
-             steady"
-                .to_owned(),
-        );
-    }
-    agent.offset.is_none().then(|| "it does not answer".to_owned())
+    known.values().filter(|agent| agent.why_not_free().is_none()).collect()
 }
 
 /// Lists the agents that are not free, a line each.
-/// Refuses the run, because agents share a machine whose limits are insufficient for all of them.
-fn sharing(shortages: &[SharedShortage]) -> Failure {
-    let lines: String = shortages.iter().map(|shortage| format!("\n  {shortage}")).collect();
-    Failure::new(format!(
-        "the agents of one machine cannot make the run together{lines}\nthe run was not started; \
-         --force runs it although a limit is insufficient"
-    ))
-}
-
 pub(crate) fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
     let line = |agent: &KnownAgent| {
-        Some(format!("\n  {}: {}", agent.hello.facts.name, why_not_free(agent)?))
+        Some(format!("\n  {}: {}", agent.hello.facts.name, agent.why_not_free()?))
     };
     known.values().filter_map(line).collect()
 }
@@ -308,6 +269,15 @@ fn refused(agents: &[(String, String)]) -> Failure {
         agents.len(),
         plural(agents.len() as u64, "agent", "agents"),
         lines.collect::<String>()
+    ))
+}
+
+/// Refuses the run, because agents share a machine whose limits are insufficient for all of them.
+fn sharing(shortages: &[SharedShortage]) -> Failure {
+    let lines: String = shortages.iter().map(|shortage| format!("\n  {shortage}")).collect();
+    Failure::new(format!(
+        "the agents of one machine cannot make the run together{lines}\nthe run was not started; \
+         --force runs it although a limit is insufficient"
     ))
 }
 
