@@ -22,6 +22,10 @@ pub(crate) struct FirstError<'a> {
     pub(crate) awaited_elsewhere: bool,
     /// True if nothing came before on its connection.
     pub(crate) came_first: bool,
+    /// Line of the step that reads next, where messages were left unread; 0 if unknown.
+    pub(crate) reader_line: u64,
+    /// Line of the step in which the error occurred; 0 if unknown.
+    pub(crate) line: u64,
     /// Reason in the server's close frame, quoted.
     pub(crate) close_reason: Option<&'a str>,
 }
@@ -38,6 +42,8 @@ impl<'a> FirstError<'a> {
                 answer_fault: first.answer_fault.as_deref(),
                 awaited_elsewhere: first.awaited_elsewhere,
                 came_first: first.came_first,
+                reader_line: first.reader_line,
+                line: first.line,
                 close_reason: first.close_reason.as_deref(),
             }),
             _ => None,

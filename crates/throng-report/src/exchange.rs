@@ -47,6 +47,10 @@ pub struct ErrorExchange {
     /// True if the message that came is the first one on its connection.
     #[serde(skip_serializing_if = "is_false")]
     pub came_first: bool,
+    /// The line of the step that reads next, where a user received more messages than it keeps
+    /// while no step waited; 0 for any other error.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reader_line: u64,
     /// The reason in the server's close frame, as it is shown; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub close_reason: Option<String>,

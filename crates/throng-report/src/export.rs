@@ -17,7 +17,7 @@ mod run_export;
 mod search_csv;
 mod search_page;
 
-pub use annotations::annotation;
+pub use annotations::{annotation, warning_annotation};
 pub use csv::CsvExport;
 pub use format::ReportFormat;
 pub use github::STEP_SUMMARY_BYTES_MAX;

@@ -6,6 +6,7 @@ use throng_report::{Endpoint, Finding, Metric, ServerCounters, ServerSnapshot, S
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait};
 use crate::counted::counted as with_word;
+use crate::first_error::FirstError;
 use crate::run_view::{Growth, Peak, RunView};
 
 pub(super) const RULE: Rule = Rule::new("slow_consumers", find)
@@ -43,10 +44,7 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
         (Growth::total(closed.iter().flatten()), Growth::total(lost.iter().flatten()));
     let unread = users_unread(run);
     let what = match (connections, frames) {
-        (0, 0) if unread.is_some() => {
-            "the generator's own users have no step that reads the messages they receive".to_owned()
-        }
-        (0, 0) => return None,
+        (0, 0) => return unread.map(|unread| left_unread(run, unread)),
         (0, frames) => {
             format!(
                 "{} dropped",
@@ -87,9 +85,40 @@ fn users(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
+/// Returns the finding that the scenario's own users left messages unread.
+fn left_unread(run: &RunView<'_>, unread: Growth) -> Finding {
+    let first = FirstError::of(run, INBOX_OVERFLOW).unwrap_or_default();
+    let step = match first.line {
+        0 => "no step waits".to_owned(),
+        line => format!("line {line} keeps them from it"),
+    };
+    let (text, remedy) = match first.reader_line {
+        0 => (
+            format!(
+                "The scenario leaves what its users receive unread. More than 64 KiB came while \
+                 {step}."
+            ),
+            "read it before the users wait: with `expect`, or with `receive` for what comes unasked"
+                .to_owned(),
+        ),
+        line => (
+            format!(
+                "Line {line} of the scenario leaves messages unread. It reads one message and \
+                 skips none, and more than 64 KiB came to a user while {step}."
+            ),
+            format!(
+                "add `skip_others: true` in line {line}, or a `receive` before it for what the \
+                 server sends unasked"
+            ),
+        ),
+    };
+    let finding = Finding::new(RULE.id, Side::Client, text);
+    finding.with_severity(Severity::Stopped).with_evidence([unread.evidence()]).remedied_by(remedy)
+}
+
 /// Returns the growth of users whose steps did not read received messages until the inbox was full.
 fn users_unread(run: &RunView<'_>) -> Option<Growth> {
-    run.errors("inbox_overflow").filter(|growth| growth.by() >= BLOCKED_MIN)
+    run.errors(INBOX_OVERFLOW).filter(|growth| growth.by() >= BLOCKED_MIN)
 }
 
 /// Looks for data that the generator could not send: the socket was full, and bytes piled up.
@@ -132,6 +161,9 @@ fn pending(run: &RunView<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) 
     (peak.value > 0).then_some(peak)
 }
 
+/// The error of a user that keeps no more messages.
+const INBOX_OVERFLOW: &str = "inbox_overflow";
+
 /// The shares, one in so many, of dropped messages and of closed connections that a policy may
 /// cause.
 const DROPPED_ONE_IN: u64 = 1_000;
@@ -145,6 +177,8 @@ const PENDING_BYTES_MIN: i64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -202,6 +236,33 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(found.side, Side::Server);
         assert!(found.text.contains("391 KiB waited to be sent"), "{found}");
+    }
+
+    #[test]
+    fn users_that_leave_messages_unread_are_told_the_line() {
+        let unread = |reader_line| {
+            let first = ErrorExchange {
+                kind: INBOX_OVERFLOW.to_owned(),
+                line: 11,
+                reader_line,
+                ..ErrorExchange::default()
+            };
+            let run = Run::quiet().loaded(|load, second| load.errors.add(INBOX_OVERFLOW, second));
+            let run = run.changed(move |interval, second| {
+                if second == 1 {
+                    let event = RunEventKind::FirstError(first.clone());
+                    interval.events.push(RunEvent::new(1_000, event));
+                }
+            });
+            let found = run.speaks(&RULE);
+            (found.first_sentence().to_owned(), found.remedy)
+        };
+        let (text, remedy) = unread(12);
+        assert_eq!(text, "Line 12 of the scenario leaves messages unread");
+        assert!(remedy.starts_with("add `skip_others: true` in line 12"), "{remedy}");
+        let (text, remedy) = unread(0);
+        assert_eq!(text, "The scenario leaves what its users receive unread");
+        assert!(!remedy.contains("skip_others"), "a stream has no messages: {remedy}");
     }
 
     #[test]

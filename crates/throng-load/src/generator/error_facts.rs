@@ -5,7 +5,8 @@ use throng_proto::websocket::Violation;
 use throng_report::{AnswerFault, AnswerPart, ErrorExchange, SpokenProtocol};
 
 use super::error_samples::{ErrorPlace, ErrorSamples, other_expect};
-use crate::user::Sample;
+use crate::program::Protocol;
+use crate::user::{ErrorKind, Sample};
 
 /// Returns an exchange with the facts that its sample has.
 pub(super) fn with_facts(
@@ -36,6 +37,15 @@ pub(super) fn with_facts(
         },
         _ => exchange,
     }
+}
+
+/// Returns the line of the step that reads the next message, where an error of this kind says that
+/// no step has read for too long; else 0.
+pub(super) fn reader_line(place: ErrorPlace<'_>, kind: ErrorKind) -> u64 {
+    let ErrorPlace { program, pc, .. } = place;
+    let is_unread = kind == ErrorKind::InboxOverflow && program.protocol() != Protocol::Tcp;
+    let reader = program.next_answer(pc).expect.filter(|_| is_unread);
+    reader.map_or(0, |reader| program.origin(reader).line.into())
 }
 
 /// Returns what arrived of an answer, if it has begun. An interim response is no part of it.
@@ -75,7 +85,6 @@ mod tests {
     use super::*;
     use crate::program::{IncomingMessage, Program};
     use crate::scenario::Scenario;
-    use crate::user::ErrorKind;
 
     fn facts(sample: &Sample<'_>, samples: &ErrorSamples) -> ErrorExchange {
         let text = "target: ws://h:1/\nload: [{ramp: {to: 1, over: 1s}}]\n\

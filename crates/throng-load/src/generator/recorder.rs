@@ -4,7 +4,7 @@ use throng_base::Instant;
 use throng_report::{ErrorExchange, Histogram, UnansweredWaits};
 
 use super::core_stats::CoreStats;
-use super::error_facts::with_facts;
+use super::error_facts::{reader_line, with_facts};
 use super::error_name::ErrorName;
 use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
@@ -99,7 +99,12 @@ impl Recorder<'_> {
                 if kind == ErrorKind::HttpStatus {
                     return;
                 }
-                self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind));
+                let reader_line = reader_line(self.place, kind);
+                if let Some(first) =
+                    self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind))
+                {
+                    first.reader_line = reader_line;
+                }
             }
             Record::Sample(sample, scope) => self.sample(&sample, scope),
             Record::Unanswered { kind, is_tcp_part, from } => {

@@ -27,6 +27,11 @@ pub fn annotation(scenario: &str, line: usize, mistake: &str) -> String {
     command("error", relative(scenario), line, "throng scenario", mistake)
 }
 
+/// Returns the workflow command that shows a warning beside a line of a scenario.
+pub fn warning_annotation(scenario: &str, line: usize, warning: &str) -> String {
+    command("warning", relative(scenario), line, "throng scenario", warning)
+}
+
 fn command(level: &str, file: &str, line: usize, title: &str, text: &str) -> String {
     let [file, title] = [file, title].map(property);
     format!("::{level} file={file},line={line},title={title}::{}\n", data(text))

@@ -395,6 +395,7 @@ fn any_exchange() -> ExchangeSummary {
         })),
         awaited_elsewhere: true,
         came_first: true,
+        reader_line: 1,
         close_reason: Some(any()),
     };
     ExchangeSummary { exchange, times: ErrorTimes::default() }
