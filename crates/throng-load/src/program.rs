@@ -31,6 +31,7 @@ mod step_origin;
 mod think_time;
 mod transaction;
 mod trial;
+mod unread;
 
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
@@ -61,6 +62,7 @@ pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
 pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
+pub use unread::UnreadMessages;
 
 use std::time::Duration;
 
@@ -326,15 +328,6 @@ impl Program {
     pub fn expects(&self, class: usize) -> bool {
         let waits = |role| matches!(role, OpRole::Expects { .. } | OpRole::Receives { .. });
         self.roles_of(class).any(waits)
-    }
-
-    /// Reports whether all `expect` and `receive` steps of class `class` skip messages that do not
-    /// match.
-    pub fn skips_others(&self, class: usize) -> bool {
-        self.roles_of(class).all(|role| match role {
-            OpRole::Expects { skips_others } | OpRole::Receives { skips_others } => skips_others,
-            _ => true,
-        })
     }
 
     /// Reports whether users of class `class` close their connections by RST and never in another

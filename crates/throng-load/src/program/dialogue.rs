@@ -15,8 +15,14 @@ pub struct NextAnswer {
 
 impl NextAnswer {
     /// Returns what a user comes to that takes one of two ways. What may be expected on one of them
-    /// is kept.
+    /// is kept; a way on which nothing is sent or expected needs nothing.
     fn or(self, other: Self) -> Self {
+        if self == Self::default() {
+            return other;
+        }
+        if other == Self::default() {
+            return self;
+        }
         Self {
             sends_first: self.sends_first && other.sends_first,
             expect: self.expect.or(other.expect),
@@ -207,6 +213,16 @@ mod tests {
         );
         // A loop that neither sends nor expects is transparent.
         check("[connect, repeat: {times: 3, do: [wait: 1s]}, expect: c]", "-_ -4 -4 -4 -4 -_");
+    }
+
+    #[test]
+    fn a_way_without_messages_keeps_nothing_for_the_other() {
+        // connect, loop, choose, send, expect, jump, wait, jump, end of the loop, end
+        check(
+            "[connect, repeat: {times: 3, do: [choose: [{do: [send: a, expect: b]}, \
+             {do: [wait: 1s]}]]}]",
+            "-_ s4 s4 s4 -4 s4 s4 s4 s4 -_",
+        );
     }
 
     #[test]

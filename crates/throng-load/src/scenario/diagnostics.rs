@@ -1,4 +1,4 @@
-//! Mistakes in a scenario, shown in the source.
+//! Mistakes in a scenario, and warnings about it, shown in the source.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,12 +18,14 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
-/// All mistakes of a scenario: at least one, in the order of the source.
+/// All mistakes of a scenario, at least one, or the warnings about one without mistakes, in the
+/// order of the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostics {
     name: String,
     source: String,
     list: Vec<Diagnostic>,
+    are_warnings: bool,
 }
 
 impl Diagnostic {
@@ -46,7 +48,18 @@ impl Diagnostics {
         list.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         // A mistake in a YAML anchor is found once for each use.
         list.dedup();
-        Self { name: name.to_owned(), source: source.to_owned(), list }
+        let (name, source) = (name.to_owned(), source.to_owned());
+        Self { name, source, list, are_warnings: false }
+    }
+
+    /// Creates warnings about `source`, which has no mistake.
+    pub fn warnings(name: &str, source: &str, list: Vec<Diagnostic>) -> Self {
+        Self { are_warnings: true, ..Self::new(name, source, list) }
+    }
+
+    /// Reports whether there is no mistake and no warning.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
     }
 
     /// Iterates over the mistakes in the order of the source.
@@ -71,7 +84,8 @@ impl Diagnostics {
     fn render_one(&self, diagnostic: &Diagnostic, renderer: &Renderer) -> String {
         let caret = AnnotationKind::Primary.span(diagnostic.span.clone()).label(&diagnostic.label);
         let snippet = Snippet::source(&self.source).path(&self.name).annotation(caret);
-        let group = Level::ERROR.primary_title(&diagnostic.title).element(snippet);
+        let level = if self.are_warnings { Level::WARNING } else { Level::ERROR };
+        let group = level.primary_title(&diagnostic.title).element(snippet);
         let help = diagnostic.help.as_ref().map(|help| Level::HELP.message(help));
         renderer.render(&[group.elements(help)])
     }

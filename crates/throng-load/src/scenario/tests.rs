@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::program::Program;
 
 mod mistakes;
 mod schema;
@@ -108,8 +109,8 @@ fn every_bundled_example_and_lab_is_read() {
         assert!(files.len() >= 3, "{folder}");
         for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "yaml")) {
             let name = file.display().to_string();
-            Scenario::parse(&std::fs::read_to_string(file).unwrap(), &name)
-                .unwrap_or_else(|mistakes| panic!("{mistakes}"));
+            let source = std::fs::read_to_string(file).unwrap();
+            check_is_clean(&source, &name);
         }
     }
 }
@@ -210,8 +211,16 @@ fn the_examples_of_the_reference_are_scenarios() {
     let name = folder.path().join("scenario.yaml").display().to_string();
     for example in examples {
         let (source, _) = example.split_once("```").expect("the block is closed");
-        Scenario::parse(source, &name).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        check_is_clean(source, &name);
     }
+}
+
+/// Checks that a scenario has no mistake, and that nothing in it is warned of.
+#[track_caller]
+fn check_is_clean(source: &str, name: &str) {
+    let scenario = Scenario::parse(source, name).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let warnings = Program::compile(&scenario).warnings(name, source);
+    assert!(warnings.is_empty(), "{warnings}");
 }
 
 proptest::proptest! {

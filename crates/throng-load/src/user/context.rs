@@ -64,8 +64,6 @@ pub(crate) struct ClassTraits {
     pub(crate) expects: bool,
     /// Its users close by RST. Users that are still connected at the end of the run do so too.
     pub(crate) resets: bool,
-    /// All its `expect` steps skip messages that do not match.
-    pub(crate) skips_others: bool,
 }
 
 /// Status of a user's socket.
@@ -130,7 +128,6 @@ impl ClassTraits {
         let traits = classes.map(|class| Self {
             expects: program.expects(class),
             resets: program.resets(class),
-            skips_others: program.skips_others(class),
         });
         traits.collect()
     }

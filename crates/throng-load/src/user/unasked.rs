@@ -13,12 +13,12 @@ use throng_engine::Arrival;
 use super::context::{UserAction, UserContext};
 use super::error::ErrorKind;
 use super::failure;
-use super::inbox::Inbox;
+use super::inbox::{INBOX_BYTES_MAX, Inbox};
 use super::record::{Record, Sample};
 use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
 use super::trace::TraceEvent;
-use crate::program::{IncomingMessage, NextAnswer, OnError, Op};
+use crate::program::{IncomingMessage, MessagePattern, NextAnswer, OnError, Op};
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
 /// if they came together with the previous answer. Returns false if the user ends its connection.
@@ -59,17 +59,50 @@ pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage
         return discard_message(cx, message, timing.arrived_at());
     }
     let bytes = message.bytes().len();
-    let skips_others = cx.class().skips_others;
-    let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
-    // If others are skipped anyway, the oldest make room.
-    while skips_others && !inbox.has_room(bytes) && inbox.pop(|_, _| ()).is_some() {
-        (cx.actions)(UserAction::Count(|c| c.messages_unasked += 1));
+    if !has_room(cx, bytes) {
+        let Some(pattern) = skipping_expect(cx).filter(|_| bytes <= INBOX_BYTES_MAX) else {
+            overflow(cx);
+            return;
+        };
+        skip_kept(cx, pattern, bytes);
+        if !has_room(cx, bytes) {
+            // What the `expect` will take is kept already.
+            cx.count(|c| c.messages_unasked += 1);
+            return cx.trace(TraceEvent::Discarded);
+        }
     }
-    if inbox.has_room(bytes) {
-        inbox.push(message, timing);
-        cx.trace(TraceEvent::Kept);
-    } else {
-        overflow(cx);
+    let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
+    inbox.push(message, timing);
+    cx.trace(TraceEvent::Kept);
+}
+
+fn has_room(cx: &UserContext<'_>, bytes: usize) -> bool {
+    cx.user.inbox.as_ref().map_or(bytes <= INBOX_BYTES_MAX, |inbox| inbox.has_room(bytes))
+}
+
+/// Returns the pattern of the next `expect`, if other messages may come before it.
+fn skipping_expect<'a>(cx: &UserContext<'a>) -> Option<&'a MessagePattern> {
+    let program = cx.rules.program;
+    let expect = program.next_answer(cx.user.pc()).expect?;
+    let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return None };
+    Some(program.pattern(pattern)).filter(|pattern| pattern.skips_others())
+}
+
+/// Drops the oldest kept messages, which the next `expect` would skip, until there is room for
+/// `bytes`. Keeps the first one that it takes.
+fn skip_kept(cx: &mut UserContext<'_>, pattern: &MessagePattern, bytes: usize) {
+    let program = cx.rules.program;
+    while let Some(inbox) = cx.user.inbox.as_ref().filter(|inbox| !inbox.has_room(bytes)) {
+        let Some(kept) = inbox.messages.front() else { return };
+        let (message, _) = kept.split_from(&inbox.bytes);
+        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
+        if pattern.matches(message, scope, &mut cx.encoder.comparison) {
+            return;
+        }
+        cx.count(|c| c.messages_unasked += 1);
+        if let Some(inbox) = &mut cx.user.inbox {
+            inbox.pop(|_, _| ());
+        }
     }
 }
 

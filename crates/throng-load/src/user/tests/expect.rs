@@ -1,6 +1,6 @@
 //! `expect`: answers, and what is none.
 
-use super::play::{TCP, WS, check};
+use super::play::{Play, TCP, WS, check};
 
 #[test]
 fn an_answer_counts_from_its_message() {
@@ -275,4 +275,21 @@ fn too_many_bytes_before_an_expect_end_the_connection() {
             ("5 closed requested", "end failed, rest, until 962, connected -1"),
         ],
     );
+}
+
+#[test]
+fn an_answer_stays_while_messages_that_its_expect_skips_fill_the_inbox() {
+    // The `expect` that comes next skips others, whatever a later one does.
+    let steps = "[connect, send: a, wait: 10ms, expect: {text: a, skip_others: true}, expect: b]";
+    let floods = ["3 flood-text 60000", "4 flood-text 60000", "5 flood-text 60000"];
+    for (answer_at, unasked) in [(0, 2), (3, 3)] {
+        let mut play = Play::new(WS, steps);
+        play.row("0 begin; 1 opened; 2 upgraded");
+        let mut rows = floods.to_vec();
+        rows.insert(answer_at, if answer_at == 0 { "2 text a" } else { "6 text a" });
+        rows.iter().for_each(|row| _ = play.row(row));
+        let ended = play.row("12 deadline");
+        assert!(ended.contains("answered"), "{ended}");
+        assert_eq!(play.counters.messages_unasked, unasked);
+    }
 }

@@ -38,7 +38,7 @@ pub(super) struct Play {
     /// Groups that a user of another core has let go.
     opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
-    counters: LoadCounters,
+    pub(super) counters: LoadCounters,
     is_scheduled: bool,
     schedule_over_at: Instant,
     is_closed_model: bool,
@@ -183,6 +183,10 @@ impl Play {
                 Input::Drained
             }
             "flood" => return self.input(now, Input::Bytes(&vec![0; number() as usize])),
+            "flood-text" => {
+                let text = "x".repeat(number() as usize);
+                return self.input(now, Input::Message(IncomingMessage::Text(&text)));
+            }
             "deadline" => Input::Deadline,
             "closed" => {
                 self.socket = SocketStatus::Absent;
