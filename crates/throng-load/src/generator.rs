@@ -34,7 +34,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MessagePriority};
-use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext};
 use throng_proto::http::HttpEvent;
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
@@ -57,7 +57,7 @@ use crate::peers::PeerOrder;
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
 use crate::schedule::{MachineShare, RateClock};
-use crate::user::{Encoder, Input, Payload, TraceEvent, is_done};
+use crate::user::{Encoder, Input, MEMORY_BYTES, Payload, TraceEvent, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
 use error_samples::ErrorSamples;
@@ -179,6 +179,12 @@ impl Generator {
         id: u64,
         due: Instant,
     ) {
+        const {
+            assert!(
+                Core::<D, Self>::ENTRY_BYTES + MEMORY_BYTES <= 256,
+                "a user that waits is small beside what it has captured"
+            );
+        }
         let number = id + self.run.config.first_user;
         let class = self.run.config.program.class_of(number);
         self.stats.counters.users_started += 1;

@@ -47,6 +47,7 @@ pub use ending::RESTART_PAUSE;
 pub(crate) use error::close_code_name;
 pub use error::{ConnectFailure, ErrorKind};
 pub(crate) use machine::{Input, Progress, handle};
+pub(crate) use memory::MEMORY_BYTES;
 pub(crate) use outcomes::is_done;
 pub(crate) use receipts::{Receipt, Receipts};
 pub use record::IterationEnd;

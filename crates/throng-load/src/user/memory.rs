@@ -14,10 +14,18 @@ use crate::scenario::STORED_BYTES_MAX;
 #[derive(Debug, Default)]
 pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
 
+/// What a user with stored values has. Each value is in a place of 24 bytes, which counts as a part
+/// of it.
 #[derive(Debug, Default)]
 struct MemoryParts {
-    nested: Nested,
     stored: Vec<Vec<u8>>,
+    rare: Option<Box<RareParts>>,
+}
+
+/// What even fewer users have.
+#[derive(Debug, Default)]
+struct RareParts {
+    nested: Nested,
     /// The next turns that the limits of each user allow this one, by their action.
     turns: [Instant; LimitedAction::ALL.len()],
     http: Option<Box<HttpMemory>>,
@@ -28,17 +36,17 @@ struct MemoryParts {
 impl UserMemory {
     /// Returns the counter of the inner loop with this index.
     pub(crate) fn inner_loop(&mut self, index: usize) -> &mut LoopCounter {
-        &mut self.0.get_or_insert_default().nested.loops[index]
+        &mut self.rare().nested.loops[index]
     }
 
     /// Returns the beginning of the transaction at this depth.
     pub(crate) fn transaction_begun(&mut self, depth: usize) -> &mut Instant {
-        &mut self.0.get_or_insert_default().nested.transactions[depth]
+        &mut self.rare().nested.transactions[depth]
     }
 
     /// Returns the user's next turn by the limit of each user for this action.
     pub(crate) fn next_turn(&mut self, action: LimitedAction) -> &mut Instant {
-        &mut self.0.get_or_insert_default().turns[action as usize]
+        &mut self.rare().turns[action as usize]
     }
 
     /// Returns the stored values. Places behind the last one are empty.
@@ -65,24 +73,25 @@ impl UserMemory {
 
     /// Returns what the user remembers of its HTTP requests.
     pub(crate) fn http(&mut self) -> &mut HttpMemory {
-        self.0.get_or_insert_default().http.get_or_insert_default()
+        self.rare().http.get_or_insert_default()
     }
 
     /// Returns what the user remembers of its HTTP requests, if that is anything.
     pub(crate) fn known_http(&mut self) -> Option<&mut HttpMemory> {
-        self.0.as_mut()?.http.as_deref_mut()
+        self.0.as_mut()?.rare.as_mut()?.http.as_deref_mut()
     }
 
     /// Appends the value of the `cookie` field for a request to `target`; nothing without a cookie.
     pub(crate) fn write_cookies(&self, target: &str, now: Instant, out: &mut Vec<u8>) {
-        if let Some(http) = self.0.as_ref().and_then(|parts| parts.http.as_ref()) {
+        let rare = self.0.as_ref().and_then(|parts| parts.rare.as_ref());
+        if let Some(http) = rare.and_then(|rare| rare.http.as_ref()) {
             http.cookies.write(target, now, out);
         }
     }
 
     /// Keeps a piece of an answer that is not whole yet: of its first [`ANSWER_BYTES_MAX`] bytes.
     pub(crate) fn keep_answer(&mut self, piece: &[u8]) {
-        let answer = &mut self.0.get_or_insert_default().answer;
+        let answer = &mut self.rare().answer;
         let room = ANSWER_BYTES_MAX.saturating_sub(answer.len());
         answer.extend_from_slice(&piece[..piece.len().min(room)]);
     }
@@ -106,22 +115,32 @@ impl UserMemory {
     }
 
     fn take_answer(&mut self) -> Vec<u8> {
-        self.0.as_mut().map(|parts| std::mem::take(&mut parts.answer)).unwrap_or_default()
+        let rare = self.0.as_mut().and_then(|parts| parts.rare.as_mut());
+        rare.map(|rare| std::mem::take(&mut rare.answer)).unwrap_or_default()
+    }
+
+    fn rare(&mut self) -> &mut RareParts {
+        self.0.get_or_insert_default().rare.get_or_insert_default()
     }
 
     /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
-            parts.http = None;
             parts.stored = Vec::new();
-            parts.answer = Vec::new();
+            if let Some(rare) = &mut parts.rare {
+                rare.http = None;
+                rare.answer = Vec::new();
+            }
         }
     }
 }
 
+/// Bytes of a user with stored values beside its fields and these values.
+pub(crate) const MEMORY_BYTES: usize = size_of::<MemoryParts>();
+
 const _: () = assert!(
-    size_of::<MemoryParts>() + size_of::<HttpMemory>() <= 256,
-    "what users remember is small beside what they have captured"
+    size_of::<RareParts>() + size_of::<HttpMemory>() <= 256,
+    "what few users remember is small"
 );
 
 /// Bytes of an answer that are searched for the parts to keep.
