@@ -15,6 +15,7 @@ mod diagnostics;
 mod escape;
 mod expression;
 pub(crate) mod flow;
+mod function;
 mod header;
 pub(crate) mod inputs;
 pub(crate) mod json;

@@ -378,7 +378,7 @@ mod tests {
             ("${uuid(1)}", "uuid(1)", "uuid()"),
             ("${time('h')}", "time('h')", "time()"),
             ("${base64()}", "base64()", "base64('user:password')"),
-            ("${bas64('a')}", "bas64", "base64('user:password')"),
+            ("${bas64('a')}", "bas64", "base64(x)"),
             ("${env.THRONG_NO_SUCH}", "env.THRONG_NO_SUCH", "export THRONG_NO_SUCH="),
             ("${sent.body}", "sent.body", "no step before it sends"),
             ("${}", "", "use user.id"),

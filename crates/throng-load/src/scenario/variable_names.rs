@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::data::DataTable;
 use super::escape::Escape;
+use super::function::FUNCTIONS;
 use super::inputs::ScenarioInputs;
 use super::variable::Variable;
 
@@ -191,19 +192,26 @@ impl VariableNames {
 
     /// Returns the names that have a value here.
     pub(super) fn known(&self) -> Vec<String> {
-        let own = ["user.id", "counter"].map(str::to_owned);
+        let sent = ["sent"].iter().filter(|_| self.has_sent);
+        let own = ["user.id", "counter"].iter().chain(sent).map(|name| (*name).to_owned());
         let columns = self.tables.iter().flat_map(|table| {
             table.columns().iter().map(move |column| format!("{}.{column}", table.name()))
         });
-        own.into_iter().chain(self.defined.iter().cloned()).chain(columns).collect()
+        own.chain(self.defined.iter().cloned()).chain(columns).collect()
     }
 
     /// Returns a label that lists what can be used.
     pub(super) fn list(&self) -> String {
         let mut known = self.known();
         known.truncate(LIST_MAX);
-        let known = known.join(", ");
-        format!("use {known}, env.NAME or random(a,b); a plain `${{` is written `$${{`")
+        let known = known.iter().map(String::as_str);
+        let functions = FUNCTIONS.iter().map(|function| function.usage);
+        let all: Vec<_> = known.chain(["env.NAME"]).chain(functions).collect();
+        format!(
+            "use {}, what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a \
+             plain `${{` is written `$${{`",
+            all.join(", ")
+        )
     }
 
     /// Sets the names that the steps of a class store, before they are read.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use throng_base::units::nearest;
 
+use super::function::{FUNCTIONS, Function};
 use super::template_error::TemplateError;
 use super::variable::{Arithmetic, Operator, Variable};
 use super::variable_names::{NameError, VariableNames};
@@ -154,7 +155,7 @@ impl<'a> Parser<'a, '_> {
             let label = format!("write ${{{name}}}");
             return Err(self.error(span, "this variable takes no arguments", label));
         }
-        if !FUNCTIONS.contains(&name) {
+        if Function::of(name).is_none() {
             return Err(self.unknown(name, span));
         }
         self.at += 1;
@@ -168,7 +169,7 @@ impl<'a> Parser<'a, '_> {
             "counter" => return Ok(Variable::Counter),
             _ => {}
         }
-        if let Some(example) = example(name) {
+        if let Some(Function { example, .. }) = Function::of(name) {
             let title = format!("`{name}` is a function");
             return Err(self.error(span, &title, format!("as in ${{{example}}}")));
         }
@@ -181,7 +182,8 @@ impl<'a> Parser<'a, '_> {
 
     fn unknown(&self, name: &str, span: Range<usize>) -> TemplateError {
         let known = self.names.known();
-        let known = known.iter().map(String::as_str).chain(FUNCTIONS.iter().copied());
+        let functions = FUNCTIONS.iter().map(|function| function.name);
+        let known = known.iter().map(String::as_str).chain(functions);
         let names = known.collect::<Vec<_>>();
         let last = |known: &&str| known.rsplit('.').next().unwrap_or_default().to_owned();
         let lasts: Vec<_> = names.iter().map(last).collect();
@@ -257,7 +259,7 @@ impl<'a> Parser<'a, '_> {
                 _ => "one value",
             };
             let title = format!("`{name}` takes {needs}");
-            let example = example(name).unwrap_or_default();
+            let example = Function::of(name).map_or("", |function| function.example);
             let label = format!("{count} given; as in ${{{example}}}");
             self.error(span, &title, label)
         })
@@ -298,26 +300,8 @@ fn name_bytes(text: &str) -> usize {
 
 /// Returns a name as it is used: a function with its arguments.
 fn usage(name: &str) -> &str {
-    match name {
-        "random" => "random(a,b)",
-        name => example(name).unwrap_or(name),
-    }
+    Function::of(name).map_or(name, |function| function.usage)
 }
-
-fn example(function: &str) -> Option<&'static str> {
-    Some(match function {
-        "random" => "random(1,6)",
-        "choice" => "choice('red', 'green')",
-        "uuid" => "uuid()",
-        "time" => "time()",
-        "base64" => "base64('user:password')",
-        "json" => "json('say \"hi\"')",
-        "sha256" => "sha256('text')",
-        _ => return None,
-    })
-}
-
-const FUNCTIONS: [&str; 7] = ["random", "choice", "uuid", "time", "base64", "json", "sha256"];
 
 /// Deepest nesting of parentheses.
 const DEPTH_MAX: usize = 16;

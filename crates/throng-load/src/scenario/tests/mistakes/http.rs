@@ -192,13 +192,13 @@ error: unknown variable `aa`
  --> test.yaml:4:17
   |
 4 |   - get: /a?x=${aa}&y=${bb}
-  |                 ^^ use user.id, counter, env.NAME or random(a,b); a plain `${` is written `$${`
+  |                 ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
 
 error: unknown variable `bb`
  --> test.yaml:4:25
   |
 4 |   - get: /a?x=${aa}&y=${bb}
-  |                         ^^ use user.id, counter, env.NAME or random(a,b); a plain `${` is written `$${`
+  |                         ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
 ");
 }
 
