@@ -20,6 +20,7 @@ mod setup;
 pub(crate) mod sources;
 pub(crate) mod text;
 mod trace;
+mod warnings;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -96,6 +97,7 @@ impl Run {
         if let Some(report) = &plan.fidelity {
             self.note(&report.to_string());
         }
+        self.warn(&plan);
         fleet::check(self)?;
         if self.dry_run {
             return self.show(&plan);

@@ -74,7 +74,11 @@ impl Try {
         let classes = self.classes(&scenario)?;
         let interrupt = Interrupt::install(false)?;
         let options = self.options();
-        self.check_target(&scenario, &options)?;
+        let plan = self.check_target(&scenario, &options)?;
+        let warnings = plan.program().warnings(&file.name, &file.text);
+        if !warnings.is_empty() {
+            output::print_error(format!("{}\n", warnings.render(output::stderr_has_colors())));
+        }
         if scenario.setup.is_some() {
             let is_set_up = self.show_steps("setup", &interrupt, |watch| {
                 set_up(&mut scenario, &options, watch).map(drop)
@@ -156,10 +160,14 @@ impl Try {
     }
 
     /// Refuses a target that needs permission.
-    fn check_target(&self, scenario: &Scenario, options: &LoadOptions) -> Result<(), Failure> {
+    fn check_target(
+        &self,
+        scenario: &Scenario,
+        options: &LoadOptions,
+    ) -> Result<LoadPlan, Failure> {
         let plan = LoadPlan::new(scenario, options)?;
         permission::check(&plan.target, &plan.targets, self.i_am_allowed)?;
-        Ok(())
+        Ok(plan)
     }
 
     /// Takes a user through the steps of each of these classes.
