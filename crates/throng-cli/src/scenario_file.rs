@@ -1,12 +1,14 @@
 //! The file that says what to run: a scenario, or a file of another tool, which is imported.
 
 use std::path::Path;
+use std::string::FromUtf8Error;
 
 use clap::Args;
 use throng_base::units::{nearest, show_count, show_rate};
 use throng_import::{FidelityReport, ImportOptions, import, is_log, recognise};
 use throng_load::scenario::{
-    Diagnostics, LoadPeak, Params, Quantity, Scenario, Target, evaluate, read_params, with_params,
+    Diagnostic, Diagnostics, LoadPeak, Params, Quantity, Scenario, Target, evaluate, read_params,
+    with_params,
 };
 
 use crate::{Failure, output, quantity};
@@ -64,9 +66,11 @@ impl ScenarioFile {
     /// target that the user of the command wants.
     pub(crate) fn read(path: &Path, target: Option<&Target>) -> Result<Self, ScenarioFileError> {
         let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let bytes = std::fs::read(path).map_err(|error| {
             ScenarioFileError::Unreadable(Failure::new(format!("cannot read {name}: {error}")))
         })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|error| ScenarioFileError::Mistakes(not_utf8(&name, &error)))?;
         if recognise(&text, &name).is_none() && !is_log(&text, &name) {
             return Ok(Self { name, text, fidelity: None });
         }
@@ -148,6 +152,18 @@ impl ScenarioChanges {
         };
         Err(Failure::new(format!("--set {name}: {file} has no such parameter; {hint}")))
     }
+}
+
+/// Returns the mistake in a file whose text is not UTF-8, at the first byte at fault.
+fn not_utf8(name: &str, error: &FromUtf8Error) -> Diagnostics {
+    let at = error.utf8_error().valid_up_to();
+    let byte = error.as_bytes()[at];
+    // What is shown in place of the byte has three of them.
+    let text = String::from_utf8_lossy(error.as_bytes());
+    let span = at..at + char::REPLACEMENT_CHARACTER.len_utf8();
+    let mistake = Diagnostic::new(span, "the text is not UTF-8", format!("the byte 0x{byte:02x}"))
+        .help(format!("save it as UTF-8; from Latin-1: iconv -f latin1 -t utf-8 {name}"));
+    Diagnostics::new(name, &text, vec![mistake])
 }
 
 /// Parses the value of `--set`: `users=10k`.

@@ -20,6 +20,17 @@ fn a_typo_is_shown_where_it_stands_with_the_nearest_name() {
 }
 
 #[test]
+fn a_text_that_is_not_utf_8_is_shown_at_its_first_byte_at_fault() {
+    let place = TestDir::new();
+    let text = STAY.replace("[connect, stay]", "\n  - connect\n  - send: cafX");
+    let bytes: Vec<_> = text.bytes().map(|byte| if byte == b'X' { 0xe9 } else { byte }).collect();
+    std::fs::write(place.path("latin.yaml"), bytes).unwrap();
+    let finished = place.throng(&["run", "latin.yaml"]).exits_with(2);
+    let said = ["not UTF-8", "latin.yaml:5:14", "the byte 0xe9", "iconv -f latin1 -t utf-8"];
+    finished.stderr_contains(&said);
+}
+
+#[test]
 fn topics_are_shared_by_the_kinds_that_have_topics_and_over_a_bus_that_is_there() {
     let place = TestDir::new();
     let bus = "nats://127.0.0.1:1";
