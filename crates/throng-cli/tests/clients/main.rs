@@ -25,6 +25,7 @@ mod python_client;
 #[path = "../cli/process.rs"]
 mod process;
 mod prometheus;
+mod readme;
 mod schema;
 mod shared_topics;
 mod tools;
