@@ -133,7 +133,7 @@ fn read_file(
 ) -> Option<DataTable> {
     let text = reader.text(node, "`data`", "the path of a file such as users.csv")?;
     let path: PathBuf = folder.join(text);
-    match read::read(&reader.inputs, &path, name, form) {
+    match read::read(&reader.inputs, (folder, &path), name, form) {
         Ok(table) => {
             reader.files.push(path);
             Some(table)

@@ -27,10 +27,10 @@ pub(super) struct CsvForm {
     pub(super) delimiter: Option<u8>,
 }
 
-/// Reads a file into a table called `name`.
+/// Reads the file at `path`, which was given from `folder`, into a table called `name`.
 pub(super) fn read(
     inputs: &ScenarioInputs,
-    path: &Path,
+    (folder, path): (&Path, &Path),
     name: &str,
     form: &CsvForm,
 ) -> Result<DataTable, DataFileError> {
@@ -39,10 +39,9 @@ pub(super) fn read(
         if error.kind() == io::ErrorKind::IsADirectory {
             return wrong("it is a folder", "name a file in it");
         }
-        let place = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let remedy = match place {
-            Some(folder) => format!("the path counts from {}", folder.display()),
-            None => "the path counts from the folder of the scenario".to_owned(),
+        let remedy = match folder.as_os_str().is_empty() {
+            true => "the path counts from the folder of the scenario".to_owned(),
+            false => format!("the path counts from {}", folder.display()),
         };
         wrong(error.to_string(), &remedy)
     })?;
