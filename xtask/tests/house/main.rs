@@ -2,6 +2,7 @@
 //! and the outside world may be touched, circles of modules, names of types and metrics, words and
 //! width, that every file is part of the build, and that links in the documents lead somewhere.
 
+mod causes;
 mod metrics;
 mod modules;
 mod names;
