@@ -106,7 +106,7 @@ pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
 
 /// Reports whether an error of this kind is a wait for the target that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
-    is_connect_time_out(kind) || is_of_target(kind) && kind.ends_with("_timeout")
+    is_of_target(kind) && throng_report::is_time_out(kind)
 }
 
 /// Reports whether an error of this kind is a connect or a message that failed. A wait for other

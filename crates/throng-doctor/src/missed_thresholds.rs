@@ -22,6 +22,8 @@ pub(crate) struct MissedThreshold {
     pub(crate) condition: String,
     /// True if the run measured less than the threshold asks for, false if it measured more.
     pub(crate) asks_for_more: bool,
+    /// True if the threshold limits failures.
+    limits_failures: bool,
     /// Latency that the threshold limits, such as `message`, and the limit in microseconds.
     pub(crate) latency: Option<(String, u64)>,
 }
@@ -61,6 +63,7 @@ impl MissedThreshold {
             value: judgement.value,
             condition: threshold.condition().to_owned(),
             asks_for_more: threshold.asks_for_more_than(judgement.value.unwrap_or(0.0)),
+            limits_failures: threshold.limits_failures(),
             latency,
         })
     }
@@ -73,25 +76,7 @@ impl MissedThreshold {
     /// Reports whether the threshold is on errors, failed connects, failed users, the errors of a
     /// step with a name, or limits answers with a status of 300 or more.
     pub(crate) fn is_about_errors(&self) -> bool {
-        if self.name.starts_with("step.") && self.name.ends_with(".errors") {
-            return true;
-        }
-        let counts = [
-            "errors",
-            "connect.failed",
-            "users.failed",
-            "join.failed",
-            "push.failed",
-            "http.failed",
-            "http.retried",
-        ];
-        if self.statuses().is_some_and(StatusRange::is_no_success) {
-            return !self.asks_for_more;
-        }
-        counts.iter().any(|count| {
-            let rest = self.name.strip_prefix(count);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
+        self.limits_failures && (self.statuses().is_none() || !self.asks_for_more)
     }
 
     /// Reports whether the run missed the threshold by the statuses of its answers: their share is

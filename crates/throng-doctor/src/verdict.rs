@@ -6,6 +6,7 @@ mod tests;
 
 use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
+use throng_report::search::NO_CAUSE;
 use throng_report::{Finding, Grade, Severity, Summary};
 
 use crate::counted::{connections, counted};
@@ -29,12 +30,13 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let leads = graver.filter(|(_, graver)| {
         missed.is_some() && graver.severity == Severity::Stopped && mostly_failed(run)
     });
+    let is_about_errors = missed.as_ref().is_some_and(MissedWithCause::is_about_errors);
     let missed = missed.map(|missed| missed.describe(run));
     let mut verdict = match (missed, cause) {
         (Some(missed), Some(cause)) => {
             format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
         }
-        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run)),
+        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run, is_about_errors)),
         (None, Some(_)) => told(run, &found[0]),
         (None, None) => nothing_stopped_it(run, caveat),
     };
@@ -137,13 +139,18 @@ fn at_load(run: &RunView<'_>, cause: &Finding) -> String {
     load.map_or_else(String::new, |load| format!(" at {load}"))
 }
 
-/// Returns the end of a sentence about a missed threshold whose cause is unknown.
-fn no_cause(run: &RunView<'_>) -> String {
+/// Returns the end of a sentence about a missed threshold whose cause is unknown. One on errors is
+/// missed by errors, however few, and not by what makes the run doubtful.
+fn no_cause(run: &RunView<'_>, is_about_errors: bool) -> String {
     let of = headroom(run).map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
-    match (show_errors(run.summary), doubt(run)) {
-        (Some(errors), _) => format!("no cause was found for its {errors}{of}."),
-        (None, Some(why)) => format!("no cause was found, but {why}."),
-        (None, None) => format!("no cause was found{of}."),
+    let errors = match is_about_errors {
+        true => name_errors(run.summary),
+        false => show_errors(run.summary),
+    };
+    match (errors, doubt(run)) {
+        (Some(errors), _) => format!("{NO_CAUSE} for its {errors}{of}."),
+        (None, Some(why)) => format!("{NO_CAUSE}, but {why}."),
+        (None, None) => format!("{NO_CAUSE}{of}."),
     }
 }
 
@@ -181,13 +188,15 @@ fn nothing_stopped_it(run: &RunView<'_>, caveat: Option<&Finding>) -> String {
     }
 }
 
-/// Returns a phrase about the errors that names the most frequent kind, or `None` if there are too
-/// few errors to matter.
+/// Returns a phrase about the errors, or `None` if there are too few errors to matter.
 fn show_errors(summary: &Summary) -> Option<String> {
+    let is_rare = summary.errors.total().saturating_mul(FAILURES_ONE_IN) < summary.attempts();
+    name_errors(summary).filter(|_| !is_rare)
+}
+
+/// Returns a phrase about the errors that names the most frequent kind.
+fn name_errors(summary: &Summary) -> Option<String> {
     let all = summary.errors.total();
-    if all.saturating_mul(FAILURES_ONE_IN) < summary.attempts() {
-        return None;
-    }
     let (kind, errors) = most_frequent_error(summary)?;
     Some(match all {
         1 => format!("only error, {kind}"),

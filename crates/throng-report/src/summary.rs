@@ -286,6 +286,9 @@ pub struct GeneratorSummary {
     pub lag_most_at_s: Option<f64>,
     /// The grade that this lag alone would give the run.
     pub lag_grade: Grade,
+    /// The grade that the run would have without this lag.
+    #[serde(skip)]
+    pub grade_without_lag: Grade,
     /// The share of messages, joins, pushes and probes whose arrival was timed by the kernel;
     /// `null` if there were none.
     pub by_kernels_clock: Option<f64>,

@@ -19,7 +19,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Summary;
+use crate::http_status::StatusRange;
+use crate::{Summary, is_of_family};
 use metric::Measurement;
 
 pub use measurand::Measurand;
@@ -116,6 +117,17 @@ impl Threshold {
             Comparison::AtLeast | Comparison::Greater => true,
             Comparison::Equal => value < self.limit,
         }
+    }
+
+    /// Reports whether the threshold limits failures: errors, failed connects, failed users, the
+    /// errors of a step, or answers with a status of 300 or more.
+    pub fn limits_failures(&self) -> bool {
+        let name = self.name();
+        if let Some(statuses) = name.strip_prefix("http.").and_then(StatusRange::named) {
+            return statuses.is_no_success() && !self.asks_for_more_than(f64::INFINITY);
+        }
+        let is_of_step = name.starts_with("step.") && name.ends_with(".errors");
+        is_of_step || FAILURES.iter().any(|failures| is_of_family(name, failures))
     }
 
     fn split(&self) -> (&str, &str) {
@@ -237,6 +249,17 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
     let (name, condition) = text.split_at(end.unwrap_or(text.len()));
     (name, condition.trim_start())
 }
+
+/// The names of failures, with the kinds below them.
+const FAILURES: [&str; 7] = [
+    "errors",
+    "connect.failed",
+    "users.failed",
+    "join.failed",
+    "push.failed",
+    "http.failed",
+    "http.retried",
+];
 
 /// The characters of a comparison.
 const SIGNS: &str = "<>=!≤≥";

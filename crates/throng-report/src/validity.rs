@@ -5,6 +5,7 @@
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
 //! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
+//! | answers without a latency: after a time-out, they may be the late ones | above 1 % | above 50 % |
 //! | times that the server sent what no HTTP request asked for, of all answers | above 1 % | |
 //! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
@@ -66,6 +67,10 @@ pub const LAG_PART_INVALID: f64 = 0.5;
 pub const DOUBTFUL_DEGRADED: f64 = 0.01;
 /// Share of answers that may belong to another request above which a run is invalid.
 pub const DOUBTFUL_INVALID: f64 = 0.05;
+/// Share of answers without a latency above which a run is degraded.
+pub const OUT_OF_STEP_DEGRADED: f64 = 0.01;
+/// Share of answers without a latency above which a run is invalid: most latencies are not known.
+pub const OUT_OF_STEP_INVALID: f64 = 0.5;
 
 /// Values that both a latency and the lag must have for a p99.9 that is more than a few of them.
 pub const TAIL_VALUES_MIN: u64 = 1_000;
@@ -116,7 +121,10 @@ pub struct ValidityFacts {
     pub answers: u64,
     /// Accepted answers that may belong to another user or request.
     pub answers_doubtful: u64,
-    /// The part of them that may be what the server says first.
+    /// Accepted answers that may be late answers to a request that timed out. No latency counts
+    /// them.
+    pub answers_out_of_step: u64,
+    /// The part of the doubtful answers that may be what the server says first.
     pub answers_after_greeting: u64,
     /// Answers to HTTP requests.
     pub http_answers: u64,
@@ -194,6 +202,7 @@ impl Validity {
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
         found.extend(facts.doubtful_answers_grade());
+        found.extend(facts.out_of_step_answers_grade());
         found.extend(facts.unasked_answers_grade());
         let unsent = facts.probes_intended.saturating_sub(facts.probes_sent);
         found.extend(shortfall("probes", unsent, facts.probes_intended));
@@ -298,10 +307,25 @@ impl ValidityFacts {
             grade,
             format!(
                 "{doubtful} of {answers} answers ({percent:.1} %) may belong to another request: \
-                 messages that match `expect` also arrived unrequested or late. Expect text that \
+                 messages that match `expect` also arrived unrequested. Expect text that \
                  no other message on the connection contains, or measure deliveries with `probe`"
             ),
         ))
+    }
+
+    /// Returns the grade for answers without a latency, with the reason; `None` if it is valid. They
+    /// falsify no latency, but those of the others stand for all.
+    fn out_of_step_answers_grade(&self) -> Option<(Grade, String)> {
+        let (late, answers) = (self.answers_out_of_step, self.answers);
+        let share = late as f64 / answers.max(1) as f64;
+        let grade = above(share, OUT_OF_STEP_DEGRADED, OUT_OF_STEP_INVALID)?;
+        let reason = format!(
+            "{late} of {answers} answers ({:.1} %) have no latency: they came after a time-out, so \
+             each may be the late answer to the request before. Raise the time-out of `expect`, or \
+             expect text that only the own answer contains",
+            share * 100.0
+        );
+        Some((grade, reason))
     }
 
     /// Returns the grade for HTTP answers that no request asked for, with the reason; `None` if it

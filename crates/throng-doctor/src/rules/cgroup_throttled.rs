@@ -7,7 +7,8 @@ use crate::cpus::whole_percent;
 use crate::impact::impact_of_waiting;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::new("cgroup_throttled", find).with(&[RuleTrait::TakesCpu]);
+pub(super) const RULE: Rule =
+    Rule::new("cgroup_throttled", find).with(&[RuleTrait::TakesCpu, RuleTrait::OnlyDelays]);
 
 /// The kernel sums the time for which runnable threads had to wait for the quota.
 fn find(run: &RunView<'_>) -> Option<Finding> {

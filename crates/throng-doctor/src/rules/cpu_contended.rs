@@ -12,7 +12,7 @@ use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("cpu_contended", find)
     .of_class(FindingClass::Note)
-    .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu])
+    .with(&[RuleTrait::OtherPrograms, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
     .explains(&["generator_saturated", "server_cpu_saturated", "hot_core", "slow_consumers"]);
 
 /// If threads of the run waited for a CPU, and that explains what happened, other programs are the

@@ -8,8 +8,11 @@ use crate::impact::impact_of_waiting;
 use crate::kernels::machines;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule::new("cpu_stolen", find).with(&[RuleTrait::TakesCpu, RuleTrait::OtherPrograms]);
+pub(super) const RULE: Rule = Rule::new("cpu_stolen", find).with(&[
+    RuleTrait::TakesCpu,
+    RuleTrait::OtherPrograms,
+    RuleTrait::OnlyDelays,
+]);
 
 /// A virtual machine counts the time in which it was ready to run and did not get a CPU.
 fn find(run: &RunView<'_>) -> Option<Finding> {

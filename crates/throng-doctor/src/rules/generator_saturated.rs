@@ -10,8 +10,11 @@ use crate::history::Sample;
 use crate::impact::lateness_severity;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule::new("generator_saturated", find).with(&[RuleTrait::LacksCpu, RuleTrait::OwnDelays]);
+pub(super) const RULE: Rule = Rule::new("generator_saturated", find).with(&[
+    RuleTrait::LacksCpu,
+    RuleTrait::OwnDelays,
+    RuleTrait::OnlyDelays,
+]);
 
 /// Lag counts only steps that do not depend on the server, so the delay is the generator's alone.
 fn find(run: &RunView<'_>) -> Option<Finding> {
@@ -32,7 +35,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "The generator was late by {} (p99): {}. It did not send on time, so {so}.{}",
+            "The generator was late by {} (p99 over the run): {}. It did not send on time, so {so}.{}",
             micros(late),
             short.cause,
             short.detail

@@ -3,14 +3,16 @@
 use throng_report::render::micros;
 use throng_report::{Evidence, Finding, Grade, Severity, Side};
 
-use super::{FindingClass, Rule};
+use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{FULL_SHARE, whole_percent};
 use crate::fleet_machines::{SlowMachines, SlowSign};
 use crate::impact::impact;
 use crate::run_view::RunView;
 
-pub(super) const RULE: Rule =
-    Rule::new("machine_slow", find).of_class(FindingClass::Note).explains(&[
+pub(super) const RULE: Rule = Rule::new("machine_slow", find)
+    .of_class(FindingClass::Note)
+    .with(&[RuleTrait::OnlyDelays])
+    .explains(&[
         "generator_saturated",
         "server_stalled",
         "latency_grows",
@@ -43,7 +45,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let subject = slow.describe();
     let text = format!(
-        "{} {verb} slow{not}: {what} {} (p99), the others {}. {}",
+        "{} {verb} slow{not}: {what} {} (p99 of the worst interval), the others {}. {}",
         capital(&subject),
         micros(slow.worst_us),
         micros(slow.others_us),
@@ -184,7 +186,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The machine a3 (1 of 4) was slow, not the server: it was late by 120 ms (p99), the \
+            "The machine a3 (1 of 4) was slow, not the server: it was late by 120 ms (p99 of the \
+             worst interval), the \
              others 200 µs"
         );
         assert!(found.text.ends_with("No CPU was free there: 99 % of the CPU time was used."));
@@ -199,7 +202,7 @@ mod tests {
         let slow = (60_000, 2_000, 900);
         let found = fleet(&[slow, FINE, FINE, slow]).speaks(&RULE);
         assert!(found.text.starts_with("2 of 4 machines (a1, a4) were slow"), "{found}");
-        assert!(found.text.contains(": they were late by 60.0 ms (p99)"), "{found}");
+        assert!(found.text.contains(": they were late by 60.0 ms (p99 of"), "{found}");
         assert!(found.text.contains("An event loop there was busy for 90 %"), "{found}");
     }
 
@@ -209,7 +212,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The machine a2 (1 of 3) was slow, not the server: its users waited for 400 ms (p99), \
+            "The machine a2 (1 of 3) was slow, not the server: its users waited for 400 ms (p99 \
+             of the worst interval), \
              the others 2.00 ms"
         );
         assert!(found.text.contains("the way to the server is slow"), "{found}");

@@ -25,7 +25,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let away: u64 = outages(run).iter().map(|away| away.lost).sum();
     let closed = Growth::total(&closes).saturating_sub(away);
     let connects = connections(run, &closes).max(closed);
-    if closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN {
+    let is_rare = closed < CLOSED_MIN || (closed as f64) < connects as f64 * SHARE_MIN;
+    if is_rare && !is_missed_by(closed, run) {
         return None;
     }
     let reason = Reason::of(run, &closes);
@@ -42,6 +43,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .with_evidence(reason.growth)
         .remedied_by(reason.remedy);
     Some(finding)
+}
+
+/// Reports whether the run missed a threshold on errors, and so many closes are most of its errors.
+fn is_missed_by(closed: u64, run: &RunView<'_>) -> bool {
+    run.thresholds.no_errors() && closed > 0 && closed * 2 >= run.summary.errors.total()
 }
 
 /// Returns the number of connections that the server might have closed. The connections of HTTP

@@ -242,6 +242,61 @@ fn late_answers_do_not_explain_errors_but_given_up_waits() {
     assert!(verdict.contains(slow) && !verdict.contains("Besides"), "{verdict}");
 }
 
+/// Returns a run of a generator that was late, in which the server closed `closed` connections and
+/// `given_up` users gave up waiting.
+fn late_and_failing(closed: u64, given_up: u64) -> Run {
+    Run::quiet().loaded(move |load, second| {
+        load.lag.record_n(12_500, 900);
+        load.errors.add("closed_by_peer", closed * second / 10);
+        load.errors.add("expect_timeout", given_up * second / 10);
+    })
+}
+
+#[test]
+fn the_generators_lag_explains_no_connection_that_the_server_closed() {
+    let closes = "the server closed 1 of 1k connections early";
+    let late = "the generator was late by 12.5 ms";
+    let one = judged(&late_and_failing(1, 0), &["errors == 0"]);
+    assert!(one.starts_with("Missed: errors 1, asked == 0 at"), "{one}");
+    let cause = one.split_once(": the server closed").expect("the cause").1;
+    assert!(cause.starts_with(" 1 of 1k connections early"), "{one}");
+    // A latency is another matter.
+    let latency = judged(&late_and_failing(1, 0), &["message.p99 < 100us"]);
+    assert!(latency.starts_with("Missed: message.p99"), "{latency}");
+    assert!(latency.contains(late) && !latency.contains(closes), "{latency}");
+    // Without a threshold on errors, one close in a thousand says nothing.
+    assert!(!late_and_failing(1, 0).verdict().contains(closes));
+}
+
+#[test]
+fn delays_explain_errors_that_are_mostly_waits_given_up() {
+    let is_told = |closed, given_up, threshold: &str| {
+        let verdict = judged(&late_and_failing(closed, given_up), &[threshold]);
+        let missed = verdict.split(" Besides,").next().unwrap();
+        missed.contains("the generator was late")
+    };
+    assert!(is_told(0, 4, "errors == 0"));
+    assert!(is_told(4, 4, "errors.expect_timeout == 0"));
+    assert!(!is_told(4, 2, "errors == 0"));
+    assert!(!is_told(2, 4, "errors.closed_by_peer == 0"));
+}
+
+#[test]
+fn errors_of_one_kind_are_not_explained_by_those_of_another() {
+    let run = Run::quiet().loaded(|load, second| {
+        load.errors.add("closed_by_peer", 40 * second);
+        load.errors.add("send_failed", second);
+    });
+    let closed = "the server closed 400 of 1k connections early";
+    let verdict = judged(&run, &["errors.send_failed == 0"]);
+    let begin = "Missed: errors.send_failed 10, asked == 0; no cause was found";
+    assert!(verdict.starts_with(begin), "{verdict}");
+    assert!(verdict.contains(&format!("Besides, {closed}")), "{verdict}");
+    let verdict = judged(&run, &["errors.send_failed == 0", "errors.closed_by_peer < 9"]);
+    let begin = "Missed: errors.closed_by_peer 400, asked < 9 (missed too: errors.send_failed)";
+    assert!(verdict.starts_with(begin) && verdict.contains(closed), "{verdict}");
+}
+
 #[test]
 fn a_missed_threshold_without_a_cause_says_so() {
     let quiet = Run::quiet();

@@ -1,7 +1,7 @@
 //! What one run says about the limit that a search looks for.
 
 use super::{RecordedRun, SearchOutcome, SearchRecord, SearchRun};
-use crate::{Diagnosis, Grade, Judgement, Severity, Summary, Threshold, threshold};
+use crate::{Diagnosis, Grade, Judgement, Severity, Summary, Threshold, is_time_out, threshold};
 
 /// A run that is over, and what follows from it.
 #[derive(Clone, Copy, Debug)]
@@ -43,20 +43,34 @@ impl JudgedRun<'_> {
 
     /// Returns the line of the run in the file of a search.
     pub fn recorded(&self, value: f64, slo: &[Threshold], run_file: String) -> RecordedRun {
-        let grade = self.summary.validity.grade;
-        let met = self.judgements.iter().all(|judgement| judgement.met);
-        let outcome = match (grade, met) {
-            (Grade::Invalid, _) => SearchOutcome::Invalid,
-            (_, true) => SearchOutcome::Met,
-            (_, false) => SearchOutcome::Missed,
-        };
         RecordedRun {
-            run: SearchRun { value, outcome, usage: self.usage(slo) },
-            grade: Some(grade),
+            run: SearchRun { value, outcome: self.outcome(slo), usage: self.usage(slo) },
+            grade: Some(self.summary.validity.grade),
             judgements: self.judgements.to_vec(),
             reached: RecordedRun::reached_by(self.summary),
             verdict: self.verdict(),
             run_file,
+        }
+    }
+
+    /// Returns whether the run met the conditions. A run that is invalid only because the generator
+    /// was late still decides conditions on failures, since a lag makes latencies longer: it makes
+    /// no server close a connection. Waits that were given up may be the lag's.
+    fn outcome(&self, slo: &[Threshold]) -> SearchOutcome {
+        let Summary { validity, generator, .. } = self.summary;
+        let met = self.judgements.iter().all(|judgement| judgement.met);
+        if validity.grade != Grade::Invalid {
+            return if met { SearchOutcome::Met } else { SearchOutcome::Missed };
+        }
+        if generator.grade_without_lag == Grade::Invalid {
+            return SearchOutcome::Invalid;
+        }
+        let on_time = without_time_outs(self.summary);
+        let is_missed = |slo: &Threshold| slo.limits_failures() && !slo.judge(&on_time).met;
+        match met && slo.iter().all(Threshold::limits_failures) {
+            true => SearchOutcome::Met,
+            false if slo.iter().any(is_missed) => SearchOutcome::Missed,
+            false => SearchOutcome::Invalid,
         }
     }
 
@@ -65,12 +79,13 @@ impl JudgedRun<'_> {
         slo.iter().filter_map(|slo| slo.usage(self.summary)).reduce(f64::max)
     }
 
-    /// Returns the verdict of the run. Where the diagnosis found no cause, as in a run with a few
-    /// errors, the first error of the most frequent kind takes its place.
+    /// Returns the verdict of the run. Where the diagnosis found no cause of what was missed, as in a
+    /// run with a few errors, the first error of the most frequent kind takes its place.
     fn verdict(&self) -> String {
         let Diagnosis { verdict, findings, .. } = self.diagnosis;
         let missed = self.judgements.iter().find(|judgement| !judgement.met);
-        let has_cause = findings.iter().any(|finding| finding.severity > Severity::Noted);
+        let has_cause = findings.iter().any(|finding| finding.severity > Severity::Noted)
+            && !verdict.contains(NO_CAUSE);
         let (Some(missed), Some(error), false) = (missed, self.error_line(), has_cause) else {
             return verdict.clone();
         };
@@ -88,6 +103,33 @@ impl JudgedRun<'_> {
         (count > 0).then(|| format!("{count} {kind} {}; {}", shown.when(), shown.exchange))
     }
 }
+
+/// Returns the summary without the failures that a late generator may have made. Failures that are
+/// not counted by kind are left out if one wait was given up.
+fn without_time_outs(summary: &Summary) -> Summary {
+    let mut summary = summary.clone();
+    let [errors, connects] = [&mut summary.errors, &mut summary.connect.failed].map(|failed| {
+        let before = failed.total();
+        failed.0.retain(|kind, _| !is_time_out(kind));
+        before - failed.total()
+    });
+    let connect = summary.errors.get(CONNECT).saturating_sub(connects);
+    summary.errors.0.insert(CONNECT.to_owned(), connect);
+    if errors + connects > 0 {
+        summary.users.failed = 0;
+        summary.join.iter_mut().for_each(|join| join.failed = 0);
+        summary.push.iter_mut().for_each(|push| push.failed = 0);
+        summary.http.iter_mut().for_each(|http| (http.failed, http.retried) = (0, 0));
+        summary.steps.iter_mut().for_each(|step| step.errors = 0);
+    }
+    summary
+}
+
+/// The kind of errors that failed connects are.
+const CONNECT: &str = "connect";
+
+/// The words of a verdict by which the diagnosis says that no finding explains what was missed.
+pub const NO_CAUSE: &str = "no cause was found";
 
 /// The failure of a connect to a port on which no server listens.
 const REFUSED: &str = "ECONNREFUSED";
@@ -122,6 +164,51 @@ mod tests {
         assert_eq!(usage(&["users.failed < 100"]), Some(0.96));
         assert_eq!(usage(&["errors == 0", "users.failed < 100", "users.cut < 100"]), Some(0.96));
         assert_eq!(usage(&["errors == 0", "errors < 0.1%"]), None, "nothing was attempted");
+    }
+
+    #[test]
+    fn a_run_of_a_late_generator_decides_conditions_on_failures_alone() {
+        let outcome = |kinds: &[(&str, u64)], slo: &[&str]| {
+            let mut summary = Summary::default();
+            summary.validity.grade = Grade::Invalid;
+            summary.generator.lag_grade = Grade::Invalid;
+            summary.connect.intended = 100;
+            for (kind, count) in kinds {
+                match kind.strip_prefix("connect.") {
+                    Some(errno) => {
+                        summary.connect.failed.add(errno, *count);
+                        summary.errors.add("connect", *count);
+                    }
+                    None => summary.errors.add(kind, *count),
+                }
+                summary.users.failed += count;
+            }
+            recorded(&summary, slo, &diagnosis("", Vec::new())).run.outcome
+        };
+        let (closed, given_up) = (("closed_by_peer", 3), ("expect_timeout", 3));
+        let [met, missed, invalid] =
+            [SearchOutcome::Met, SearchOutcome::Missed, SearchOutcome::Invalid];
+        let check = |kinds: &[(&str, u64)], slo: &[&str], expected| {
+            assert_eq!(outcome(kinds, slo), expected, "{kinds:?} {slo:?}");
+        };
+        check(&[], &["errors == 0"], met);
+        check(&[closed], &["errors == 0"], missed);
+        check(&[closed], &["users.failed == 0"], missed);
+        check(&[closed, given_up], &["errors == 0"], missed);
+        check(&[closed, given_up], &["errors < 5"], invalid);
+        check(&[closed, given_up], &["users.failed == 0"], invalid);
+        check(&[given_up], &["errors == 0"], invalid);
+        check(&[("connect.ECONNREFUSED", 3)], &["errors == 0"], missed);
+        check(&[("connect.timeout", 3)], &["errors == 0"], invalid);
+        check(&[("connect.timeout", 3)], &["connect.failed == 0"], invalid);
+        // The lag is in each latency.
+        check(&[], &["errors == 0", "connect.p99 < 1s"], invalid);
+        check(&[closed], &["errors == 0", "connect.p99 < 1s"], missed);
+        let mut summary = Summary::default();
+        summary.validity.grade = Grade::Invalid;
+        summary.generator.grade_without_lag = Grade::Invalid;
+        let run = recorded(&summary, &["errors == 0"], &diagnosis("", Vec::new())).run;
+        assert_eq!(run.outcome, invalid, "the load was not the one of the scenario");
     }
 
     #[test]
@@ -172,5 +259,11 @@ mod tests {
         let cause = Finding::new("server_closes_early", Side::Server, "The server closed 3.");
         let run = recorded(&summary, &["errors == 0"], &diagnosis("Missed: so", vec![cause]));
         assert_eq!(run.verdict, "Missed: so");
+        // What was found explains latencies.
+        let lag = Finding::new("generator_saturated", Side::Client, "The generator was late.")
+            .with_severity(Severity::Slowed);
+        let run = recorded(&summary, &["errors == 0"], &diagnosis(verdict, vec![lag]));
+        assert!(run.verdict.contains(": 3 closed_by_peer at 0.0 s; first"), "{}", run.verdict);
+        assert!(run.verdict.ends_with(" Besides: The generator was late."), "{}", run.verdict);
     }
 }

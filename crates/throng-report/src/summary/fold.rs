@@ -164,6 +164,8 @@ impl SummaryFold {
         let is_known = self.run.imported.is_none();
         let lag_grade = if is_known { Grade::Valid } else { Grade::Degraded };
         let lag_grade = facts.lag_grade().map_or(lag_grade, |(grade, _)| grade);
+        let on_time = ValidityFacts { lag_us: LatencySummary::default(), ..facts.clone() };
+        let grade_without_lag = Validity::of(&on_time).grade;
         Summary {
             schema: SCHEMA.to_owned(),
             run: RunSummary {
@@ -189,7 +191,11 @@ impl SummaryFold {
             turns: self.turns(),
             cues: CueSummary::of(last),
             limits: last.limits.iter().map(LimitSummary::from).collect(),
-            generator: self.generator(lag_us, lag_grade),
+            generator: GeneratorSummary {
+                lag_grade,
+                grade_without_lag,
+                ..self.generator(lag_us)
+            },
             machines: self.machines.summaries(),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
@@ -414,7 +420,7 @@ impl SummaryFold {
         })
     }
 
-    fn generator(&self, lag_us: LatencySummary, lag_grade: Grade) -> GeneratorSummary {
+    fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
         let cpu = IntervalGrowth::load_cpu;
         let (by_kernel, timed) = self.load.arrival.by_kernel();
         GeneratorSummary {
@@ -423,11 +429,11 @@ impl SummaryFold {
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
-            lag_grade,
             by_kernels_clock: ratio(by_kernel, timed),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.growths, cpu),
             ceiling_share: self.ceiling_share(),
+            ..GeneratorSummary::default()
         }
     }
 

@@ -121,6 +121,16 @@ fn answers_to_other_requests_degrade_above_one_and_invalidate_above_five_per_cen
 }
 
 #[test]
+fn answers_without_a_latency_invalidate_only_if_they_are_most() {
+    let late =
+        |answers_out_of_step| ValidityFacts { answers: 1000, answers_out_of_step, ..sound() };
+    check(late(10), Grade::Valid, "");
+    check(late(282), Grade::Degraded, "282 of 1000 answers (28.2 %) have no latency");
+    check(late(500), Grade::Degraded, "500 of 1000");
+    check(late(501), Grade::Invalid, "501 of 1000");
+}
+
+#[test]
 fn answers_that_may_be_greetings_are_told_with_the_step_that_takes_a_greeting() {
     let greeted = |answers_after_greeting| ValidityFacts {
         answers: 1000,
