@@ -1,6 +1,6 @@
 //! The server leaves some questions without an answer, and answers the others at once.
 
-use throng_report::render::{count, micros, percent};
+use throng_report::render::{count, micros, percent, rate};
 use throng_report::{Finding, Side};
 
 use super::lost_answers::LostAnswers;
@@ -18,9 +18,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if rate_limited::RULE.find(run).is_some() {
         return None;
     }
+    let limit = rate_limited::possible_limit(&lost);
+    let so = match limit {
+        Some(most) => format!(
+            ": it takes {} at most, or loses a share. The load was constant, so both look alike.",
+            rate(most)
+        ),
+        None => ". It loses them, or what it sends: waiting longer would not help.".to_owned(),
+    };
     let text = format!(
-        "The server never answered {} of {} {} ({}){}, and answered the others at once ({}, p99). \
-         It loses them, or what it sends: waiting longer would not help.",
+        "The server never answered {} of {} {} ({}){}, and answered the others at once ({}, p99 \
+         over the run){so}",
         count(lost.lost as f64),
         count(lost.asked as f64),
         lost.questions.many,
@@ -34,9 +42,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         "request" => "",
         _ => "; or correct `expect`, if no answer is due",
     };
+    let at_half = match limit {
+        Some(_) => "run at half the rate: if all are answered then, it is a rate limit; otherwise ",
+        None => "",
+    };
     Some(finding.with_confidence(0.9).remedied_by(format!(
-        "find where the server drops them: an error that it swallows, a full queue, a {} that it \
-         does not understand{or}",
+        "{at_half}find where the server drops them: an error that it swallows, a full queue, a {} \
+         that it does not understand{or}",
         lost.questions.one
     )))
 }
@@ -64,7 +76,8 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The server never answered 1k of 10k messages (10.0 %), as many at any time, and \
-             answered the others at once (200 µs, p99)"
+             answered the others at once (200 µs, p99 over the run): it takes 900/s at most, or \
+             loses a share"
         );
         run.check_all(&["answers_missing", "server_slow"]);
     }
@@ -92,7 +105,10 @@ mod tests {
     fn turns_that_begin_late_because_of_it_do_not_make_the_server_slow() {
         let run = losing(900_000).loaded(|load, _| load.from_send.record_n(300, 500));
         let found = run.speaks(&RULE);
-        assert!(found.text.contains("answered the others at once (300 µs, p99)"), "{found}");
+        assert!(
+            found.text.contains("answered the others at once (300 µs, p99 over the run)"),
+            "{found}"
+        );
     }
 
     #[test]

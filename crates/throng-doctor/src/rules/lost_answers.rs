@@ -110,6 +110,19 @@ impl LostAnswers {
         groups >= GROUPS_MIN && spread <= SPREAD_MOST * groups as f64
     }
 
+    /// Reports whether the losses differ less from interval to interval than chance makes them.
+    pub(super) fn vary_less_than_chance(&self) -> bool {
+        let share = self.share();
+        let of_interval = |interval: &IntervalAnswers| {
+            let by_chance = interval.asked as f64 * share * (1.0 - share);
+            let distance = interval.lost() as f64 - interval.asked as f64 * share;
+            (by_chance >= 1.0).then(|| distance.powi(2) / by_chance)
+        };
+        let spreads: Vec<_> = self.intervals.iter().filter_map(of_interval).collect();
+        let spread: f64 = spreads.iter().sum();
+        spreads.len() >= REGULAR_MIN && spread <= SPREAD_REGULAR * spreads.len() as f64
+    }
+
     pub(super) fn evidence(&self) -> Evidence {
         self.growth.evidence()
     }
@@ -194,6 +207,11 @@ const LAG_TIMES: u64 = 2;
 const GROUP_MIN: f64 = 5.0;
 const GROUPS_MIN: usize = 4;
 const SPREAD_MOST: f64 = 2.5;
+
+/// The largest mean of the squared distances that shows a regularity, and the fewest intervals that
+/// do: of counts at random the mean is one, and as small in one of a hundred runs.
+const SPREAD_REGULAR: f64 = 0.2;
+const REGULAR_MIN: usize = 8;
 
 /// How many times as long as the slowest answers users waited before they gave up.
 const FAST_TIMES: u64 = 4;

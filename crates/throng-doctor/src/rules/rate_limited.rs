@@ -74,18 +74,22 @@ fn let_in(run: &RunView<'_>) -> Option<f64> {
 /// Returns the finding for messages or requests that were dropped above a rate.
 fn dropped(run: &RunView<'_>) -> Option<Finding> {
     let lost = LostAnswers::of(run)?;
-    let per_second = answered_at_most(&lost.intervals)
-        .filter(|per_second| is_limit(&lost.intervals, *per_second, lost.share()))?;
+    let (per_second, below) = answered_at_most(&lost.intervals)
+        .filter(|(per_second, _)| is_limit(&lost.intervals, *per_second, lost.share()))?;
+    let (seen_below, confidence) = match below {
+        Below::AllAnswered => (" Below that rate it answered all of them.", 0.8),
+        Below::NotAsked => ("", 0.6),
+    };
     let text = format!(
         "The server answers {} {} at most and drops the rest without a word: {} of {} got \
-         no answer ({}), however many were asked. Below that rate it answered all of them.",
+         no answer ({}), however many were asked.{seen_below}",
         rate(per_second),
         lost.questions.many,
         count(lost.lost as f64),
         count(lost.asked as f64),
         percent(lost.share())
     );
-    let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(0.8);
+    let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(confidence);
     let evidence: Evidence = lost.evidence();
     Some(finding.with_evidence([evidence]).remedied_by(format!(
         "raise the server's rate limit, or send less than {} in all; ask its author whether it \
@@ -94,22 +98,37 @@ fn dropped(run: &RunView<'_>) -> Option<Finding> {
     )))
 }
 
+/// What happened in the intervals with fewer questions than the limit.
+enum Below {
+    AllAnswered,
+    /// There are none.
+    NotAsked,
+}
+
 /// Returns the rate of answers above which the rest was lost: it is the same in all intervals with
 /// losses, and intervals with fewer questions have none.
-fn answered_at_most(intervals: &[IntervalAnswers]) -> Option<f64> {
-    let limited = intervals.iter().filter(|interval| interval.lost_share() > LOSS_SHARE);
-    let mut rates: Vec<_> = limited.map(IntervalAnswers::answered_rate).collect();
-    rates.sort_by(f64::total_cmp);
-    let median = *rates.get(rates.len() / 2).filter(|_| rates.len() >= INTERVALS_MIN)?;
-    let near = rates.iter().filter(|rate| (**rate - median).abs() <= median * SPREAD).count();
+fn answered_at_most(intervals: &[IntervalAnswers]) -> Option<(f64, Below)> {
+    let median = steady_rate(intervals)?;
     let below = intervals.iter().filter(|interval| {
         let asked = interval.asked_rate();
         asked > median * BELOW_FROM && asked < median * BELOW_TO
     });
     let below: Vec<_> = below.collect();
+    if below.is_empty() {
+        return Some((median, Below::NotAsked));
+    }
     let is_all_answered = below.iter().all(|interval| interval.lost_share() <= LOSS_SHARE);
-    let is_steady = near * 5 >= rates.len() * 4;
-    (is_steady && !below.is_empty() && is_all_answered && median > 0.0).then_some(median)
+    is_all_answered.then_some((median, Below::AllAnswered))
+}
+
+/// Returns the rate of answers in the intervals with losses, if most of them have nearly the same.
+fn steady_rate(intervals: &[IntervalAnswers]) -> Option<f64> {
+    let limited = intervals.iter().filter(|interval| interval.lost_share() > LOSS_SHARE);
+    let mut rates: Vec<_> = limited.map(IntervalAnswers::answered_rate).collect();
+    rates.sort_by(f64::total_cmp);
+    let median = *rates.get(rates.len() / 2).filter(|_| rates.len() >= INTERVALS_MIN)?;
+    let near = rates.iter().filter(|rate| (**rate - median).abs() <= median * SPREAD).count();
+    (near * 5 >= rates.len() * 4 && median > 0.0).then_some(median)
 }
 
 /// Reports whether a limit of this rate describes the answers of all intervals much better than the
@@ -124,7 +143,16 @@ fn is_limit(intervals: &[IntervalAnswers], per_second: f64, lost_share: f64) -> 
     };
     let of_limit = error(|asked, most| asked.min(most), per_second);
     let of_share = error(|asked, lost| asked * (1.0 - lost), lost_share);
-    of_limit * BETTER_TIMES <= of_share
+    let told_from = intervals.len() as f64 * (per_second * TOLD_APART).powi(2);
+    of_limit * BETTER_TIMES <= of_share && of_share >= told_from
+}
+
+/// Returns the rate of the answers, where it may be a limit as well as what the loss of an even
+/// share leaves: as much was asked all the time, and as much was answered. Losses by chance vary
+/// more.
+pub(super) fn possible_limit(lost: &LostAnswers) -> Option<f64> {
+    let per_second = steady_rate(&lost.intervals)?;
+    lost.vary_less_than_chance().then_some(per_second)
 }
 
 /// The kind of a refusal with 429.
@@ -144,6 +172,10 @@ const SPREAD: f64 = 0.15;
 
 /// How many times smaller the squared distances to a limit must be.
 const BETTER_TIMES: f64 = 3.0;
+
+/// The distance, as a share of the limit, from which on the loss of an even share is another
+/// description than a limit.
+const TOLD_APART: f64 = 0.03;
 
 /// The rates of questions, in shares of the limit, at which nothing may be lost.
 const BELOW_FROM: f64 = 0.1;
@@ -228,6 +260,46 @@ mod tests {
             "The server answers 400/s HTTP requests at most and drops the rest without a word: \
              2.1k of 5.5k got no answer (38.2 %), however many were asked"
         );
+    }
+
+    /// A run in which `asked` is asked in each second, and as much as `answered` says is answered.
+    fn asking(asked: fn(u64) -> u64, answered: fn(u64, u64) -> u64) -> Run {
+        Run::quiet().loaded(move |load, second| {
+            let sum = |of: &dyn Fn(u64) -> u64| (1..=second).map(of).sum::<u64>();
+            load.counters.messages_sent = sum(&asked);
+            load.counters.messages_expected = load.counters.messages_sent;
+            load.counters.messages_answered = sum(&|second| answered(second, asked(second)));
+            let lost = load.counters.messages_sent - load.counters.messages_answered;
+            load.errors.add("expect_timeout", lost);
+            load.unanswered.message.record_n(400_000, 20);
+        })
+    }
+
+    #[test]
+    fn a_limit_that_is_always_exceeded_shows_where_the_load_varies() {
+        let varying = |second: u64| 80 + 10 * (second % 4);
+        let run = asking(varying, |_, asked| asked.min(60));
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server answers 60/s messages at most"), "{found}");
+        assert!(found.text.ends_with("however many were asked."), "{found}");
+        asking(varying, |_, asked| asked * 3 / 4).is_silent(&RULE);
+    }
+
+    #[test]
+    fn at_a_constant_load_a_limit_may_be_an_even_loss() {
+        let run = asking(|_| 80, |_, _| 60);
+        run.is_silent(&RULE);
+        let found = run.speaks(&super::super::answers_missing::RULE);
+        let begin = "The server never answered 200 of 800 messages (25.0 %), as many at any time";
+        assert!(found.first_sentence().starts_with(begin), "{found}");
+        let end = ": it takes 60/s at most, or loses a share";
+        assert!(found.first_sentence().ends_with(end), "{found}");
+        assert!(found.remedy.starts_with("run at half the rate"), "{found}");
+        // What is lost by chance varies from second to second.
+        let by_chance =
+            asking(|_| 80, |second, _| 60 + [0, 5, 2, 7, 1, 4][second as usize % 6] - 3);
+        let found = by_chance.speaks(&super::super::answers_missing::RULE);
+        assert!(!found.text.contains("at most"), "{found}");
     }
 
     #[test]
