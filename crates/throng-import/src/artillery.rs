@@ -106,7 +106,6 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
     let settings = Settings::read(translator, &config);
     variables.constant("target", &base);
-    let thresholds = read_thresholds(translator, &config, engine);
     if engine == Engine::Http {
         report_requests(translator, &settings);
     }
@@ -119,6 +118,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         variables,
         names: StepNames::default(),
         is_once: false,
+        has_answers: false,
     };
     let setup = once(&mut flow, &fields, "before");
     flow.variables.end_setup();
@@ -128,7 +128,8 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         .filter_map(|scenario| scenario.class(&mut flow))
         .collect();
     let teardown = once(&mut flow, &fields, "after");
-    let Flow { target, .. } = flow;
+    let Flow { target, has_answers, .. } = flow;
+    let thresholds = read_thresholds(translator, &config, thresholds::Kind { engine, has_answers });
     if classes.is_empty() && translator.mistakes.is_empty() {
         let label = "expected a scenario of the engine http or ws with steps";
         translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
@@ -144,6 +145,8 @@ struct ScenarioFields<'n> {
     span: Span,
     name: String,
     engine: Option<Engine>,
+    /// Where its engine stands.
+    engine_span: Span,
     weight: u32,
 }
 
@@ -154,6 +157,7 @@ impl<'n> ScenarioFields<'n> {
         let span = translator.source.char_at(node.span.start);
         let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
         let engine = Engine::named(engine_name);
+        let engine_span = fields.get("engine").map_or(span.clone(), |node| node.span.clone());
         if engine.is_none() {
             let remedy = match engine_name {
                 "socketio" | "socketio-v3" => {
@@ -161,7 +165,7 @@ impl<'n> ScenarioFields<'n> {
                 }
                 _ => "only the engines http and ws are imported; the scenario is left out",
             };
-            translator.not_supported(&span, format!("engine {engine_name}"), remedy);
+            translator.not_supported(&engine_span, format!("engine {engine_name}"), remedy);
         }
         let weight = match fields.get("weight") {
             None => 1,
@@ -185,7 +189,7 @@ impl<'n> ScenarioFields<'n> {
                 translator.not_supported(&span, key, remedy);
             }
         }
-        Some(Self { fields, span, name, engine, weight })
+        Some(Self { fields, span, name, engine, engine_span, weight })
     }
 
     /// Returns the steps of one user. `None` after a mistake.
@@ -251,7 +255,8 @@ fn chosen_engine(
     let Some(first) = scenarios.iter().find_map(|scenario| scenario.engine) else {
         if translator.mistakes.is_empty() {
             let label = "expected a scenario of the engine http or ws";
-            translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
+            let place = scenarios.first().map_or(0..0, |scenario| scenario.engine_span.clone());
+            translator.mistake(&place, "the file has no scenario that can be imported", label);
         }
         return None;
     };
@@ -342,7 +347,7 @@ fn check_load(translator: &mut Translator<'_>, config: &Fields<'_>, load: &[Yaml
 fn read_thresholds(
     translator: &mut Translator<'_>,
     config: &Fields<'_>,
-    engine: Engine,
+    kind: thresholds::Kind,
 ) -> Vec<String> {
     let of_plugins = config.get("plugins").and_then(|node| match &node.kind {
         YamlKind::Map(entries) => {
@@ -352,7 +357,7 @@ fn read_thresholds(
     });
     let is_map = |node: &&YamlNode| matches!(node.kind, YamlKind::Map(_));
     let nodes = [config.get("ensure"), of_plugins.filter(is_map)];
-    let read = |node| thresholds::read(translator, node, engine);
+    let read = |node| thresholds::read(translator, node, kind);
     nodes.into_iter().flatten().flat_map(read).collect()
 }
 

@@ -46,6 +46,24 @@ pub(crate) fn calls(source: &str, program: &str) -> bool {
     called.rsplit('/').next() == Some(program)
 }
 
+/// Returns the place of the word that calls this program, wherever it stands in a script.
+pub(crate) fn place_of_call(source: &str, program: &str) -> Option<Range<usize>> {
+    let is_before = |word: &str| RUNNERS.contains(&word) || word.contains('=');
+    let mut begin = 0;
+    for line in source.split_inclusive('\n') {
+        let mut words = line.split_whitespace().skip_while(|word| is_before(word));
+        if let Some(word) = words.next().filter(|word| word.rsplit('/').next() == Some(program)) {
+            let at = begin + line.find(word)?;
+            return Some(at..at + word.len());
+        }
+        begin += line.len();
+    }
+    None
+}
+
+/// Commands that run the one behind them.
+const RUNNERS: [&str; 6] = ["exec", "sudo", "nohup", "time", "env", "command"];
+
 struct Splitter<'a> {
     source: &'a str,
     at: usize,
@@ -194,5 +212,8 @@ mod tests {
     fn a_command_is_known_by_its_program() {
         assert!(calls("# x\n/usr/bin/tcpkali -c 1", "tcpkali"));
         assert!(!calls("echo tcpkali", "tcpkali"));
+        let place = |source: &str| place_of_call(source, "tcpkali");
+        assert_eq!(place("a=1\nb\nexec /bin/tcpkali -c 1"), Some(11..23));
+        assert_eq!(place("# tcpkali\necho tcpkali"), None);
     }
 }

@@ -55,6 +55,22 @@ impl Draft {
         }
     }
 
+    /// Returns the paths of the data files.
+    pub(crate) fn data_files(&self) -> Vec<String> {
+        let Some(data) = &self.data else { return Vec::new() };
+        let is_file = |entries: &[(String, Yaml)]| entries.iter().any(|(key, _)| key == "file");
+        let path = |file: &Yaml| {
+            let entries = file.entries();
+            let path = entries.iter().find(|(key, _)| key == "file").map(|(_, path)| path);
+            path.unwrap_or(file).scalars().first().map(|path| (*path).to_owned())
+        };
+        let entries = data.entries();
+        if entries.is_empty() || is_file(&entries) {
+            return path(data).into_iter().collect();
+        }
+        entries.iter().filter_map(|(_, file)| path(file)).collect()
+    }
+
     /// Returns the scenario in YAML.
     pub(crate) fn write(&self, source: &Source<'_>, tool: &str) -> String {
         let mut out = String::new();

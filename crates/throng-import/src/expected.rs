@@ -18,3 +18,7 @@ pub(crate) fn near_or<'k>(
 pub(crate) fn one_of(name: &str, known: &[&str]) -> String {
     near_or(name, known.iter().copied(), format!("expected one of `{}`", known.join("`, `")))
 }
+
+/// Why the rate of a tool's messages has no threshold where a step waits for an answer.
+pub(crate) const RATE_OF_ANSWERS: &str = "`message.rate_mean` counts answers where a step expects \
+    one, and has no rate of what is sent: write `message.sent > N` for the whole run";

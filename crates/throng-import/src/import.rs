@@ -17,6 +17,8 @@ pub struct Import {
     pub scenario: String,
     /// How exactly the scenario does what the source says.
     pub fidelity: FidelityReport,
+    /// The data files that the scenario reads. Their paths count from its folder.
+    pub data_files: Vec<String>,
 }
 
 /// Imports the file `name` with this text. The paths of data files in the scenario count from the
@@ -47,12 +49,19 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     }
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };
-    Ok(Import { scenario: draft.write(&source, importer.tool), fidelity })
+    let scenario = draft.write(&source, importer.tool);
+    Ok(Import { scenario, fidelity, data_files: draft.data_files() })
 }
 
 fn not_recognised(source: &Source<'_>) -> Diagnostic {
     let tools: Vec<_> = IMPORTERS.iter().map(|importer| importer.tool).collect();
+    let title = "no importer recognises this file";
+    if let Some(span) = crate::command_line::place_of_call(source.text, "tcpkali") {
+        let label = "expected this command first: write it alone into a file, with its variables \
+                     filled in";
+        return Diagnostic::new(span, title, label);
+    }
     let first_line = source.text.lines().next().unwrap_or_default();
     let label = format!("expected a file of one of these tools: {}", tools.join(", "));
-    Diagnostic::new(0..first_line.len(), "no importer recognises this file", label)
+    Diagnostic::new(0..first_line.len(), title, label)
 }

@@ -15,6 +15,11 @@ pub(crate) enum Json {
 }
 
 impl Json {
+    /// Returns the pattern of any value.
+    pub(crate) fn any() -> Self {
+        Self::Map(vec![("$exists".to_owned(), Self::Plain("true".to_owned()))])
+    }
+
     /// Returns it as a scenario writes it: in YAML, unless a variable stands for a number, or a
     /// text looks like JSON.
     pub(crate) fn to_yaml(&self) -> Yaml {

@@ -4,6 +4,7 @@
 //! How many devices there are stands in a plan or in a command. A script alone has the defaults of
 //! `sgcli`, or the options of a comment `# sgcli run ...`.
 
+mod answer_pattern;
 mod command;
 mod control;
 mod device;

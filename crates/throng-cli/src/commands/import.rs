@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use throng_import::{Import, ImportOptions, import};
-use throng_load::scenario::{Diagnostics, Scenario, Target};
+use throng_load::scenario::{Diagnostics, Target};
 
 use crate::output_place::{self, unwritable};
 use crate::{Exit, Failure, output};
@@ -38,18 +38,22 @@ impl ImportFile {
             .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
         let options = ImportOptions { target: self.target.clone() };
         let imported = import(&text, &name, &options).map_err(|mistakes| rendered(&mistakes))?;
-        let Import { scenario, fidelity } = &imported;
+        let Import { scenario, fidelity, data_files } = &imported;
         match &self.output {
             None => output::say(scenario),
             Some(path) => {
                 std::fs::write(path, scenario).map_err(|error| unwritable(path, error))?;
             }
         }
-        let report = output::for_terminal(fidelity.to_string());
+        let mut report = output::for_terminal(fidelity.to_string());
+        if !data_files.is_empty() {
+            let files = output::for_terminal(data_files.join(", "));
+            report += &format!(
+                "\ndata files: {files}; none was opened, and their paths count from the folder of \
+                 the scenario"
+            );
+        }
         output::say_beside(self.output.is_none(), report);
-        // The scenario is written even if throng refuses it: its user can mend it.
-        let written = self.output.as_ref().unwrap_or(&self.file).display().to_string();
-        Scenario::parse(scenario, &written).map_err(|mistakes| rendered(&mistakes))?;
         Ok(Exit::Met)
     }
 }

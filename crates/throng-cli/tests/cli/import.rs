@@ -72,3 +72,23 @@ fn a_run_refuses_a_file_that_is_imported_in_part() {
     );
     dir.throng(&["run", "load.sh", "--dry-run", "--force"]).exits_with(0);
 }
+
+/// The import opens no data file: it need not be there yet.
+#[test]
+fn an_import_says_which_data_files_the_scenario_reads() {
+    let dir = TestDir::new();
+    let config = "{target: 'http://127.0.0.1:1', phases: [{duration: 1, arrivalRate: 1}], \
+                  payload: {path: absent.csv, fields: [name], skipHeader: true}}";
+    dir.write(
+        "load.yml",
+        &format!("config: {config}\nscenarios:\n  - flow: [get: {{url: '/{{{{ name }}}}'}}]\n"),
+    );
+    let written = dir.throng(&["import", "load.yml", "-o", "s.yaml"]).exits_with(0);
+    assert!(
+        written.stdout.contains("data files: absent.csv; none was opened"),
+        "{}",
+        written.stdout
+    );
+    let refused = dir.throng(&["run", "s.yaml", "--dry-run"]).exits_with(2);
+    assert!(refused.stderr.contains("cannot use `absent.csv`"), "{}", refused.stderr);
+}

@@ -31,6 +31,8 @@ pub(super) struct Flow<'t, 's, 'n> {
     pub(super) names: StepNames,
     /// Whether the steps are taken once, before or after the load.
     pub(super) is_once: bool,
+    /// Whether a step of the load waits for the answer to a message.
+    pub(super) has_answers: bool,
 }
 
 impl Flow<'_, '_, '_> {

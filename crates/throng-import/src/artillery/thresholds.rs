@@ -2,18 +2,23 @@
 
 use throng_load::scenario::YamlNode;
 
+use crate::expected::RATE_OF_ANSWERS;
 use crate::source::Span;
 use crate::translator::Translator;
 
 use super::engine::Engine;
 use super::fields::{Fields, number, one_or_more};
 
+/// What the scenarios of a file do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    pub(super) engine: Engine,
+    /// Whether a step waits for the answer to a message.
+    pub(super) has_answers: bool,
+}
+
 /// Reads `config.ensure`, or `plugins.ensure`, which has the same keys.
-pub(super) fn read(
-    translator: &mut Translator<'_>,
-    node: &YamlNode,
-    engine: Engine,
-) -> Vec<String> {
+pub(super) fn read(translator: &mut Translator<'_>, node: &YamlNode, kind: Kind) -> Vec<String> {
     let mut out = Vec::new();
     let Some(fields) = Fields::read_any(translator, node, "`ensure`") else { return out };
     for (key, span, node) in fields.iter() {
@@ -24,7 +29,7 @@ pub(super) fn read(
                     for (metric, span, node) in entries.iter().flat_map(Fields::iter) {
                         let most = number(translator, node, metric, (0.0, VALUE_MAX));
                         let comparison = most.map(|most| (metric, "<", most));
-                        out.extend(goal(translator, &span, metric, comparison, engine));
+                        out.extend(goal(translator, &span, metric, comparison, kind));
                     }
                 }
             }
@@ -36,7 +41,7 @@ pub(super) fn read(
                     let text = expression.scalar().unwrap_or_default();
                     for part in text.split(" and ") {
                         let compared = comparison(part);
-                        out.extend(goal(translator, &expression.span, part, compared, engine));
+                        out.extend(goal(translator, &expression.span, part, compared, kind));
                     }
                 }
             }
@@ -52,7 +57,7 @@ pub(super) fn read(
                 let metric = format!("http.response_time.{key}");
                 let most = number(translator, node, key, (0.0, VALUE_MAX));
                 let comparison = most.map(|most| (&*metric, "<", most));
-                out.extend(goal(translator, &span, &metric, comparison, engine));
+                out.extend(goal(translator, &span, &metric, comparison, kind));
             }
         }
     }
@@ -76,16 +81,19 @@ fn goal(
     span: &Span,
     construct: &str,
     comparison: Option<(&str, &str, f64)>,
-    engine: Engine,
+    kind: Kind,
 ) -> Option<String> {
     let construct = format!("ensure {}", construct.trim());
     let is_of_answers = comparison.is_some_and(|(metric, ..)| metric == "http.responses");
     let threshold = comparison.and_then(|(metric, sign, value)| {
-        let (name, unit) = ours(metric, engine)?;
+        let (name, unit) = ours(metric, kind)?;
         Some(format!("{name} {sign} {value}{unit}"))
     });
     if threshold.is_none() {
-        let remedy = "throng has no such measure; see the thresholds in docs/scenario.md";
+        let remedy = match comparison {
+            Some((SEND_RATE, ..)) if kind.engine == Engine::Ws => RATE_OF_ANSWERS,
+            _ => "throng has no such measure; see the thresholds in docs/scenario.md",
+        };
         translator.not_checked(span, construct, remedy);
         return None;
     }
@@ -99,7 +107,8 @@ fn goal(
 }
 
 /// Returns the name of a metric in a scenario, and the unit of its values.
-fn ours(metric: &str, engine: Engine) -> Option<(String, &'static str)> {
+fn ours(metric: &str, kind: Kind) -> Option<(String, &'static str)> {
+    let engine = kind.engine;
     if let Some(percentile) = metric.strip_prefix("http.response_time.") {
         let percentile = match percentile {
             "median" => "p50",
@@ -116,13 +125,16 @@ fn ours(metric: &str, engine: Engine) -> Option<(String, &'static str)> {
         ("http.responses", Engine::Http) => "http.ok",
         ("http.request_rate", Engine::Http) => return Some(("http.rate_mean".to_owned(), "/s")),
         ("websocket.messages_sent", Engine::Ws) => "message.sent",
-        ("websocket.send_rate", Engine::Ws) => {
+        (SEND_RATE, Engine::Ws) if !kind.has_answers => {
             return Some(("message.rate_mean".to_owned(), "/s"));
         }
         _ => return None,
     };
     Some((name.to_owned(), ""))
 }
+
+/// Messages that users send, a second.
+const SEND_RATE: &str = "websocket.send_rate";
 
 /// The largest value of a threshold.
 const VALUE_MAX: f64 = 1e9;

@@ -8,6 +8,7 @@ use crate::yaml::Yaml;
 use super::fields::{Fields, one_or_more, text};
 use super::flow::Flow;
 use super::{capture, json};
+use crate::json::Json;
 use crate::text::hex;
 use crate::url::path_of;
 
@@ -152,7 +153,7 @@ impl Flow<'_, '_, '_> {
         }
         let is_json = !captures.is_empty() && captures.iter().all(|(_, place)| place.is_text());
         let any = match is_json {
-            true => ("json", Yaml::map::<String>([])),
+            true => ("json", Json::any().pattern()),
             false => ("regex", Yaml::text(".*")),
         };
         let mut entries = vec![expectation.into_body().unwrap_or(any)];
@@ -162,6 +163,7 @@ impl Flow<'_, '_, '_> {
         let why = "Artillery takes the next message for the answer, also another user's; so does \
                    the scenario: expect what only the answer has, with `skip_others: true`";
         self.translator.suspicious(&span, "answer", why);
+        self.has_answers |= !self.is_once;
         Some(Yaml::entry("expect", Yaml::map(entries)))
     }
 }

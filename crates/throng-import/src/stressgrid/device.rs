@@ -148,8 +148,7 @@ impl<'t, 'a> Device<'t, 'a> {
                 (&pair[..], self.bindings.get(name).cloned())
             && kind.literal() == Some("json")
         {
-            self.bind_json(json, &part);
-            self.translator.translated(&pattern.span, "match");
+            self.bind_later(json, &part);
             return Vec::new();
         }
         if let Some((name, part)) = self.header_of(pattern, value) {
@@ -157,11 +156,11 @@ impl<'t, 'a> Device<'t, 'a> {
             self.translator.translated(&pattern.span, "match");
             return Vec::new();
         }
-        if let (ExprKind::Map(_), ExprKind::Name(name)) = (&pattern.kind, &value.kind)
+        if let (ExprKind::Map(_) | ExprKind::List(_), ExprKind::Name(name)) =
+            (&pattern.kind, &value.kind)
             && let Some(Binding::Answer(part)) = self.bindings.get(name).cloned()
         {
-            self.bind_json(pattern, &part);
-            self.translator.translated(&pattern.span, "match");
+            self.bind_later(pattern, &part);
             return Vec::new();
         }
         if !binds(pattern) && !value.any(&|part| part.call().is_some_and(makes_traffic)) {
@@ -326,7 +325,7 @@ impl<'t, 'a> Device<'t, 'a> {
 }
 
 /// Reports whether a pattern gives a name to a part of the value.
-fn binds(pattern: &Expr) -> bool {
+pub(super) fn binds(pattern: &Expr) -> bool {
     let is_name = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if name != "_");
     let pinned = |expr: &Expr| matches!(&expr.kind, ExprKind::Pinned(name) if is_name(name));
     let count = |fits: &dyn Fn(&Expr) -> bool| {

@@ -2,13 +2,22 @@
 
 use throng_load::scenario::{HeaderPlace, is_token};
 
+use super::answer_pattern::has_no_value;
 use super::device::{Device, Step, Wire};
 use super::elixir::{Call, Expr, ExprKind};
 use super::value::{AnswerPart, AnswerPlace, Binding, Captures};
 use crate::headers::Headers;
+use crate::json::Json;
 use crate::json_pointer::JsonPointer;
 use crate::source::Span;
 use crate::yaml::Yaml;
+
+/// What a pattern demands of an answer.
+#[derive(Debug, Default)]
+struct Demands {
+    status: Option<u16>,
+    json: Option<Json>,
+}
 
 impl Device<'_, '_> {
     /// Translates a request. Its answer, `{status, headers, body}`, is matched with `pattern`.
@@ -39,14 +48,14 @@ impl Device<'_, '_> {
         }
         let mut notes = Vec::new();
         let captures = Captures::default();
-        match pattern.and_then(|pattern| self.answer(pattern, &captures)) {
-            Some(status) => entries.push(("expect".to_owned(), Yaml::plain(status))),
-            None if self.told.insert("status") => notes.push(
+        let demands = pattern.map_or_else(Demands::default, |it| self.answer(it, &captures));
+        if demands.status.is_none() && self.told.insert("status") {
+            notes.push(
                 "Stressgrid takes an answer of any status; here others than 2xx are errors, after \
                  which a user rests for 1s and begins again",
-            ),
-            None => {}
+            );
         }
+        entries.extend(demands.write().map(|demands| ("expect".to_owned(), demands)));
         if call.arguments.get(2).is_some_and(is_json_body) && self.told.insert("charset") {
             notes.push("Stressgrid adds `; charset=utf-8` to the content type of JSON");
         }
@@ -165,15 +174,16 @@ impl Device<'_, '_> {
         }
     }
 
-    /// Binds the names of `{status, headers, body}`. Returns the status that it demands.
-    fn answer(&mut self, pattern: &Expr, captures: &Captures) -> Option<u16> {
+    /// Binds the names of `{status, headers, body}`. Returns what it demands.
+    fn answer(&mut self, pattern: &Expr, captures: &Captures) -> Demands {
+        let mut demands = Demands::default();
         let ExprKind::Tuple(parts) = &pattern.kind else {
             if let ExprKind::Name(name) = &pattern.kind {
                 self.bindings.insert(name.clone(), Binding::Unknown("the whole answer"));
             }
-            return None;
+            return demands;
         };
-        let [status, headers, body] = &parts[..] else { return None };
+        let [status, headers, body] = &parts[..] else { return demands };
         let part = |place| AnswerPart { captures: captures.clone(), place };
         let of_status = Binding::Answer(part(AnswerPlace::Status));
         for (expr, binding) in [(status, of_status), (headers, Binding::Headers(captures.clone()))]
@@ -186,6 +196,7 @@ impl Device<'_, '_> {
         match &body.kind {
             ExprKind::Tuple(json) if json.first().and_then(Expr::literal) == Some("json") => {
                 if let Some(json) = json.get(1) {
+                    demands.json = Some(self.demanded(json)).filter(|json| !has_no_value(json));
                     self.bind_json(json, &part);
                 }
             }
@@ -194,27 +205,22 @@ impl Device<'_, '_> {
             }
             _ => {}
         }
-        status
-            .whole()
-            .and_then(|status| u16::try_from(status).ok())
-            .filter(|s| (100..600).contains(s))
+        let status = status.whole().and_then(|status| u16::try_from(status).ok());
+        demands.status = status.filter(|status| (100..600).contains(status));
+        demands
     }
+}
 
-    /// Binds the names in a pattern for JSON.
-    pub(super) fn bind_json(&mut self, pattern: &Expr, part: &AnswerPart) {
-        match &pattern.kind {
-            ExprKind::Name(name) => {
-                self.bindings.insert(name.clone(), Binding::Answer(part.clone()));
+impl Demands {
+    /// Returns the value of `expect`, if it needs one.
+    fn write(self) -> Option<Yaml> {
+        let status = self.status.map(Yaml::plain);
+        match (status, self.json) {
+            (status, None) => status,
+            (status, Some(json)) => {
+                let status = status.map(|status| ("status", status));
+                Some(Yaml::map(status.into_iter().chain([("json", json.pattern())])))
             }
-            ExprKind::Map(entries) => {
-                let AnswerPlace::Json(pointer) = &part.place else { return };
-                for (key, value) in entries {
-                    let Some(key) = key.literal() else { continue };
-                    let place = AnswerPlace::Json(pointer.join(key));
-                    self.bind_json(value, &AnswerPart { place, captures: part.captures.clone() });
-                }
-            }
-            _ => {}
         }
     }
 }

@@ -222,9 +222,9 @@ impl Device<'_, '_> {
             ("json", Some(pattern)) => {
                 let json = self.demanded(pattern);
                 self.bind_json(pattern, &part);
-                (entry("json", json.map_or_else(empty_map, |json| json.to_yaml())), None)
+                (entry("json", json.pattern()), None)
             }
-            ("json", None) => (entry("json", empty_map()), None),
+            ("json", None) => (entry("json", Json::any().pattern()), None),
             (_, Some(pattern)) if pattern.literal().is_some_and(|text| !text.is_empty()) => {
                 let text = escape(pattern.literal().unwrap_or_default());
                 (entry("text", Yaml::text(text)), None)
@@ -240,26 +240,6 @@ impl Device<'_, '_> {
             _ => (any(), None),
         };
         Wanted { entries, captures, note }
-    }
-
-    /// Returns the part of a pattern for JSON that has values.
-    fn demanded(&mut self, pattern: &Expr) -> Option<Json> {
-        match &pattern.kind {
-            ExprKind::Map(entries) => {
-                let mut map: Vec<(String, Json)> = Vec::new();
-                for (key, value) in entries {
-                    if let (Some(key), Some(value)) = (key.literal(), self.demanded(value)) {
-                        map.retain(|(known, _)| known != key);
-                        map.push((key.to_owned(), value));
-                    }
-                }
-                (!map.is_empty()).then_some(Json::Map(map))
-            }
-            ExprKind::Number(_) | ExprKind::Atom(_) => self.json(pattern).ok(),
-            ExprKind::Pinned(value) => self.json(value).ok(),
-            ExprKind::Text(_) if pattern.literal().is_some() => self.json(pattern).ok(),
-            _ => None,
-        }
     }
 
     /// Returns the entry for a time-out, unless it is the default; `None` after a mistake.
@@ -344,10 +324,6 @@ impl Device<'_, '_> {
         wanted.entries.extend(timeout);
         self.receive(span, "recv", wanted)
     }
-}
-
-fn empty_map() -> Yaml {
-    Yaml::map::<String>([])
 }
 
 /// Returns the second part of `{:name, part}`.

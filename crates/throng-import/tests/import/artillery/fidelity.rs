@@ -3,6 +3,7 @@
 use throng_import::Fidelity;
 
 use super::{GET, PHASES, file, imported, web_socket};
+use crate::import_text;
 
 #[test]
 fn what_a_scenario_lacks_has_a_remedy() {
@@ -142,4 +143,30 @@ fn what_differs_is_approximated() {
         let mut approximated = import.fidelity.of(Fidelity::Approximated);
         assert!(approximated.any(|entry| entry.construct == construct), "{}", import.fidelity);
     }
+}
+
+/// `message.rate_mean` counts answers where a step expects one.
+#[test]
+fn a_rate_of_messages_is_compared_where_nothing_is_answered() {
+    let config = "  target: ws://127.0.0.1:9000\n  \
+                  ensure: {thresholds: [{websocket.send_rate: 100}]}\n";
+    let file = |steps: &str| file(config, steps).replace("- flow", "- engine: ws\n    flow");
+    let alone = imported(&file("      - send: a\n"));
+    assert!(alone.scenario.contains("message.rate_mean < 100/s"), "{}", alone.scenario);
+    let answered = "      - send: {payload: a, capture: {json: '$[1]', as: ref}}\n";
+    let answered = imported(&file(answered));
+    assert!(!answered.scenario.contains("thresholds"), "{}", answered.scenario);
+    let not_checked: Vec<_> = answered.fidelity.of(Fidelity::NotChecked).collect();
+    assert_eq!(not_checked.len(), 1, "{}", answered.fidelity);
+    assert!(not_checked[0].note.contains("message.sent > N"), "{}", answered.fidelity);
+    // The answer may be an array.
+    assert!(answered.scenario.contains("json: {$exists: true}"), "{}", answered.scenario);
+}
+
+#[test]
+fn a_file_of_another_engine_alone_is_a_mistake_at_its_engine() {
+    let text = file("", GET).replace("- flow", "- engine: socketio\n    flow");
+    let mistakes = import_text(&text, "load.yml").unwrap_err().to_string();
+    let line = 1 + text.lines().position(|line| line.contains("socketio")).unwrap();
+    assert!(mistakes.contains(&format!("load.yml:{line}:13")), "{mistakes}");
 }

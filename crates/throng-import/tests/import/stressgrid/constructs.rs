@@ -167,3 +167,20 @@ fn pipes_and_patterns() {
          :ok\nend)",
     ]));
 }
+
+#[test]
+fn arrays_in_answers() {
+    insta::assert_snapshot!(steps(&[
+        "ws_upgrade(\"/\")\nws_send_json([\"1\", \"r\"])\n{:ok, [_, \"1\", _, \"phx_reply\", \
+         %{\"status\" => \"ok\"}]} = ws_receive_json()",
+        "ws_upgrade(\"/\")\n{:ok, [_, ref, %{\"token\" => t}]} = ws_receive_json()\n\
+         ws_send_json([ref, t])",
+        "ws_upgrade(\"/\")\n{:ok, [1, nil, [], %{}]} = ws_receive_json()",
+        "ws_upgrade(\"/\")\n{:ok, \"pong\"} = ws_receive_json()",
+        "ws_upgrade(\"/\")\n{:ok, json} = ws_receive_json()\n[_, id] = json\nws_send_text(id)",
+        "ws_upgrade(\"/\")\n{:ok, [\"a\" <> rest, \"b\" <> _]} = ws_receive_json()",
+        "{200, _, {:json, %{\"ok\" => true, \"id\" => id}}} = get(\"/a\")\nget(\"/#{id}\")",
+        "{:ok, json} = {:ok, 1}\n{_, _, {:json, json}} = get(\"/a\")\n\
+         %{\"ok\" => true, \"id\" => id} = json\nget(\"/#{id}\")",
+    ]));
+}
