@@ -4,6 +4,7 @@
 //! part of the language that lists steps; all else is a mistake at its place.
 
 mod checked;
+mod effects;
 mod handlers;
 mod keys;
 mod lexer;
@@ -343,8 +344,11 @@ fn draft(
         steps = vec![Yaml::entry("repeat", turns)];
     }
     let thresholds = option(options, "thresholds").map_or(Vec::new(), |value| {
-        let kinds =
-            Kinds { requests: items.iter().any(Item::has_request), sessions: !sessions.is_empty() };
+        let kinds = Kinds {
+            requests: items.iter().any(Item::has_request),
+            sessions: !sessions.is_empty(),
+            answers: items.iter().any(Item::awaits_answer),
+        };
         thresholds::read(translator, value, kinds)
     });
     let limits = rate_limit(translator, options, &items);

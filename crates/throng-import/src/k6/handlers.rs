@@ -6,77 +6,119 @@ use throng_load::scenario::Diagnostic;
 
 use crate::source::Span;
 
+use super::effects::{Effects, effects};
 use super::parser::program;
 use super::script::{Item, Script};
 use super::session::{Session, Timer};
-use super::syntax::{Expression, ExpressionKind, Function, Statement, StatementKind};
+use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
 
 type Done<T> = Result<T, Diagnostic>;
 
 impl Script<'_, '_> {
-    /// Translates the function that `ws.connect` gets.
+    /// Translates the function that `ws.connect` gets, or that of the event `open`.
     pub(super) fn session(&mut self, body: &[Statement]) -> Done<()> {
         for statement in body {
-            let StatementKind::Expression(value) = &statement.kind else {
-                if let StatementKind::Constant(name, value) = &statement.kind {
-                    self.values.define(name, value);
-                    continue;
+            match &statement.kind {
+                StatementKind::Constant(name, value) => match value.call() {
+                    Some((function, arguments)) if self.is_timer(&function) => {
+                        self.action(&function, arguments, &value.span, Some(name))?;
+                    }
+                    _ => self.values.define(name, value),
+                },
+                StatementKind::Expression(value) | StatementKind::Return(Some(value)) => {
+                    if let ExpressionKind::Binary(left, "=", right) = &value.kind {
+                        self.assignment(left, right)?;
+                        continue;
+                    }
+                    let (name, arguments) = value.call().ok_or_else(|| program(&value.span))?;
+                    self.action(&name, arguments, &value.span, None)?;
                 }
-                return Err(program(&statement.span));
-            };
-            let (name, arguments) = value.call().ok_or_else(|| program(&value.span))?;
-            match (self.method(&name), arguments) {
-                (Some("on"), [event, handler]) => {
-                    let handler = event.text().zip(handler.function());
-                    let (event, handler) = handler.ok_or_else(|| program(&value.span))?;
-                    self.handler(event, handler, &value.span)?;
-                }
-                _ => self.action(&name, arguments, &value.span)?,
+                _ => return Err(program(&statement.span)),
             }
         }
         Ok(())
     }
 
     /// Translates the function of an event.
-    pub(super) fn handler(&mut self, event: &str, function: &Function, span: &Span) -> Done<()> {
+    pub(super) fn handler(&mut self, event: &str, handler: &Expression, span: &Span) -> Done<()> {
+        let function = handler.function().ok_or_else(|| program(&handler.span))?;
         let construct = format!("on {event}");
         if event == "open" {
             self.translator.translated(span, construct);
-            for (value, name, arguments) in calls(function.statements()?)? {
-                self.action(&name, arguments, &value.span)?;
-            }
-            return Ok(());
+            return self.session(function.statements()?);
         }
         if !EVENTS.contains(&event) {
             let label = "expected open, message, binaryMessage, close, error, ping or pong";
             let title = format!("a session has no event `{event}`");
             return Err(Diagnostic::new(span.clone(), title, label));
         }
-        let Ok(calls) = function.statements().and_then(calls) else {
-            self.translator.not_supported(span, construct, WRITE_STEPS);
-            return Ok(());
-        };
-        let mut others = calls.iter().filter(|(_, name, _)| !name.starts_with("console."));
+        let calls = function.statements().and_then(calls).ok();
+        let mut others = calls
+            .iter()
+            .flatten()
+            .filter(|(_, name, _)| !name.starts_with("console.") && !stops_timer(name));
         match (event, others.next(), others.next()) {
-            (_, None, _) => {
-                let why = "what a user receives is counted";
-                self.translator.not_needed(span, construct, why);
-            }
             ("message", Some((_, name, _)), None) if self.method(name) == Some("close") => {
                 self.last_session(span)?.closes_on_message = true;
                 let why = "the first message ends the session, whatever it says; expect what only \
                            the answer has";
                 self.translator.suspicious(span, construct, why);
             }
-            _ => self.translator.not_supported(span, construct, WRITE_STEPS),
+            _ => self.handler_beside(event, handler, span, calls.as_deref()),
         }
         Ok(())
     }
 
-    /// Translates a call in an open session.
-    fn action(&mut self, name: &str, arguments: &[Expression], span: &Span) -> Done<()> {
+    /// Reports the function of an event for which the scenario has no step.
+    fn handler_beside(
+        &mut self,
+        event: &str,
+        handler: &Expression,
+        span: &Span,
+        calls: Option<&[SessionCall<'_>]>,
+    ) {
+        let construct = format!("on {event}");
+        let is_end = ["close", "error"].contains(&event);
+        let logs = |calls: &[SessionCall<'_>]| {
+            calls
+                .iter()
+                .all(|(_, name, _)| name.starts_with("console.") || (is_end && stops_timer(name)))
+        };
+        if calls.is_some_and(logs) {
+            let why = "what a user receives is counted";
+            self.translator.not_needed(span, construct, why);
+        } else if self.has_effects(handler, is_end) {
+            self.translator.not_supported(span, construct, WRITE_STEPS);
+        } else if is_end {
+            let why = "it sends nothing, and ends and errors are counted";
+            self.translator.not_needed(span, construct, why);
+        } else {
+            let remedy = "it sends nothing: the traffic is the same without it; what it checks, \
+                          write as `expect` or `receive`";
+            self.translator.not_checked(span, construct, remedy);
+        }
+    }
+
+    /// Reports whether a function may send or close. At the end of a session it may stop timers.
+    fn has_effects(&self, function: &Expression, is_end: bool) -> bool {
+        let socket = self.socket.as_deref().unwrap_or_default();
+        effects(&self.translator.source, &function.span, socket, is_end) == Effects::Traffic
+    }
+
+    /// Translates a call in an open session. `variable` is the name of its value.
+    fn action(
+        &mut self,
+        name: &str,
+        arguments: &[Expression],
+        span: &Span,
+        variable: Option<&str>,
+    ) -> Done<()> {
         let method = self.method(name).unwrap_or(name).to_owned();
         match (&*method, arguments) {
+            ("on" | "addEventListener", [event, handler]) if method != name => {
+                let event = event.text().ok_or_else(|| program(span))?;
+                self.handler(event, handler, span)?;
+            }
             ("send", [message]) => {
                 let message = self.message(message)?;
                 self.last_session(span)?.first.push(message);
@@ -87,53 +129,96 @@ impl Script<'_, '_> {
                 self.translator.translated(span, "close");
             }
             ("setTimeout" | "setInterval", [function, time]) => {
-                let timer = self.timer(function, time)?;
-                let session = self.last_session(span)?;
-                if method == "setTimeout" {
-                    session.timeouts.push(timer);
-                } else if session.interval.is_some() {
-                    return Err(program(span));
-                } else if timer.closes {
-                    session.timeouts.push(timer);
-                } else {
-                    session.interval = Some(timer);
-                }
-                self.translator.translated(span, method);
+                self.add_timer(&method, (function, time), span, variable)?;
             }
-            ("ping", _) => {
-                let remedy = "users answer pings, and send none; send a message";
-                self.translator.not_supported(span, "ping", remedy);
-            }
+            ("ping", _) => self.ping(span),
             _ if name.starts_with("console.") => {}
             _ => return Err(program(span)),
         }
         Ok(())
     }
 
+    fn ping(&mut self, span: &Span) {
+        let remedy = "users answer pings, and send none; send a message";
+        self.translator.not_supported(span, "ping", remedy);
+    }
+
+    /// Reports whether it is a function that makes a timer.
+    fn is_timer(&self, function: &str) -> bool {
+        let name = self.method(function).unwrap_or(function);
+        ["setTimeout", "setInterval"].contains(&name)
+    }
+
+    /// Translates `setTimeout` or `setInterval`, whose value is `variable`.
+    fn add_timer(
+        &mut self,
+        method: &str,
+        (function, time): (&Expression, &Expression),
+        span: &Span,
+        variable: Option<&str>,
+    ) -> Done<()> {
+        let begin = self.translator.entries.len();
+        let timer = self.timer(function, time, span)?;
+        if timer.does_nothing() {
+            if self.translator.entries.len() == begin {
+                self.translator.not_needed(span, method, "it sends nothing");
+            }
+            let session = self.last_session(span)?;
+            if method == "setInterval" && session.interval.is_none() {
+                session.interval_name = variable.map(str::to_owned);
+            }
+            return Ok(());
+        }
+        let session = self.last_session(span)?;
+        if method == "setTimeout" || timer.ends_interval() {
+            session.timeouts.push(timer);
+        } else if session.interval.is_some() {
+            return Err(program(span));
+        } else {
+            session.interval = Some(timer);
+            session.interval_name = variable.map(str::to_owned);
+        }
+        self.translator.translated(span, method);
+        Ok(())
+    }
+
     /// Returns what a timer does.
-    fn timer(&mut self, function: &Expression, time: &Expression) -> Done<Timer> {
+    fn timer(&mut self, function: &Expression, time: &Expression, span: &Span) -> Done<Timer> {
+        let (source, time) = (function, self.values.resolved(time, 0));
         let function = function.function().ok_or_else(|| program(&function.span))?;
-        let body = function.statements()?;
-        let time = self.values.resolved(time, 0);
         let bounds = bounds(&time).filter(|(least, most)| *least >= 1.0 && *most <= TIME_MAX_MS);
         let (least, most) = bounds.ok_or_else(|| {
             let label = "expected a number of milliseconds, from 1 to a day";
             Diagnostic::new(time.span.clone(), "this time cannot be read", label)
         })?;
         let after = f64::midpoint(least, most);
-        if least < most {
-            let how = format!("each user's time is the middle one, {after}ms");
-            self.translator.approximated(&time.span, "randomIntBetween", how);
+        let mut timer =
+            Timer { after: Duration::from_micros((after * 1e3) as u64), ..Timer::default() };
+        if !self.has_effects(source, false) {
+            return Ok(timer);
         }
-        let after = Duration::from_micros((after * 1e3) as u64);
-        let mut timer = Timer { after, ..Timer::default() };
-        for (value, name, arguments) in calls(body)? {
+        for (value, name, arguments) in calls(function.statements()?)? {
             match (self.method(&name), arguments) {
                 (Some("send"), [message]) => timer.messages.push(self.message(message)?),
                 (Some("close"), _) => timer.closes = true,
+                (Some("ping"), _) => self.ping(&value.span),
+                (None, [stopped]) if name == "clearInterval" => {
+                    let session = self.last_session(span)?;
+                    let is_its = session.interval_name.is_some()
+                        && session.interval_name.as_deref() == stopped.name();
+                    if !is_its {
+                        return Err(program(&value.span));
+                    }
+                    timer.stops_interval = true;
+                    self.translator.translated(&value.span, "clearInterval");
+                }
                 _ if name.starts_with("console.") => {}
                 _ => return Err(program(&value.span)),
             }
+        }
+        if least < most && !timer.does_nothing() {
+            let how = format!("each user's time is the middle one, {after}ms");
+            self.translator.approximated(&time.span, "randomIntBetween", how);
         }
         Ok(timer)
     }
@@ -162,8 +247,16 @@ impl Script<'_, '_> {
     }
 }
 
+/// A call: the whole expression, the function's name, and its arguments.
+type SessionCall<'e> = (&'e Expression, String, &'e [Expression]);
+
+/// Reports whether a function stops a timer.
+fn stops_timer(name: &str) -> bool {
+    ["clearTimeout", "clearInterval"].contains(&name)
+}
+
 /// Returns the calls of a function that consists of nothing else.
-fn calls(body: &[Statement]) -> Done<Vec<(&Expression, String, &[Expression])>> {
+fn calls(body: &[Statement]) -> Done<Vec<SessionCall<'_>>> {
     let call = |statement: &'_ Statement| -> Done<()> {
         match &statement.kind {
             StatementKind::Expression(value) | StatementKind::Return(Some(value))

@@ -53,6 +53,15 @@ impl Item {
         }
     }
 
+    /// Reports whether a session in it waits for a message.
+    pub(super) fn awaits_answer(&self) -> bool {
+        match self {
+            Self::Session(session) => session.closes_on_message,
+            Self::Group(_, items) => items.iter().any(Self::awaits_answer),
+            Self::Request(_) | Self::Step(_) => false,
+        }
+    }
+
     /// Adds a header to the requests and sessions in it that do not have it.
     pub(super) fn add_header(&mut self, name: &str, value: &str) {
         match self {
@@ -158,14 +167,12 @@ impl Script<'_, '_> {
     }
 
     /// Translates `socket.onopen = () => {...}`.
-    fn assignment(&mut self, left: &Expression, right: &Expression) -> Done<()> {
+    pub(super) fn assignment(&mut self, left: &Expression, right: &Expression) -> Done<()> {
         let path = left.path().unwrap_or_default();
         let event = path.split_once(".on").filter(|(socket, _)| self.is_socket(socket));
-        let Some(((_, event), function)) = event.zip(right.function()) else {
-            return Err(program(&left.span));
-        };
+        let Some((_, event)) = event else { return Err(program(&left.span)) };
         let event = event.to_owned();
-        self.handler(&event, function, &left.span)
+        self.handler(&event, right, &left.span)
     }
 
     fn is_socket(&self, name: &str) -> bool {
@@ -203,8 +210,7 @@ impl Script<'_, '_> {
             _ => match function.split_once(".addEventListener") {
                 Some((socket, "")) if self.is_socket(socket) => match arguments {
                     [event, handler] => {
-                        let event = event.text().zip(handler.function());
-                        let (event, handler) = event.ok_or_else(|| program(span))?;
+                        let event = event.text().ok_or_else(|| program(span))?;
                         self.handler(event, handler, span)
                     }
                     _ => Err(program(span)),

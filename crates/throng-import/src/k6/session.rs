@@ -22,6 +22,8 @@ pub(super) struct Session {
     pub(super) timeouts: Vec<Timer>,
     /// What is sent again and again.
     pub(super) interval: Option<Timer>,
+    /// The variable with which a timer stops the interval.
+    pub(super) interval_name: Option<String>,
     /// Whether the first message closes it.
     pub(super) closes_on_message: bool,
     /// Whether it is closed as soon as all is sent.
@@ -35,6 +37,20 @@ pub(super) struct Timer {
     pub(super) after: Duration,
     pub(super) messages: Vec<Yaml>,
     pub(super) closes: bool,
+    /// Whether the interval ends.
+    pub(super) stops_interval: bool,
+}
+
+impl Timer {
+    /// Reports whether the session is the same without it.
+    pub(super) fn does_nothing(&self) -> bool {
+        self.messages.is_empty() && !self.ends_interval()
+    }
+
+    /// Reports whether the interval sends nothing after it.
+    pub(super) fn ends_interval(&self) -> bool {
+        self.closes || self.stops_interval
+    }
 }
 
 impl Session {
@@ -62,23 +78,20 @@ impl Session {
         }
         let mut timeouts = self.timeouts.clone();
         timeouts.sort_by_key(|timer| timer.after);
-        let end = timeouts.iter().position(|timer| timer.closes);
-        let closing = end.map(|at| timeouts[at].after);
-        match &self.interval {
-            Some(interval) => {
-                write_interval(interval, end.map(|at| &timeouts[at]), &mut steps);
-            }
-            None => {
-                let mut now = Duration::ZERO;
-                let count = end.map_or(timeouts.len(), |end| end + 1);
-                for timer in timeouts.iter().take(count) {
-                    steps.extend(wait(timer.after.saturating_sub(now)));
-                    now = now.max(timer.after);
-                    steps.extend(timer.messages.iter().map(send));
-                }
-                steps.push(Yaml::text(if closing.is_some() { "close" } else { "stay" }));
-            }
+        let (mut now, mut rest) = (Duration::ZERO, &timeouts[..]);
+        if let Some(interval) = &self.interval {
+            let end = timeouts.iter().position(Timer::ends_interval);
+            write_interval(interval, end.map(|end| timeouts[end].after), &mut steps);
+            let Some(end) = end else { return steps };
+            (now, rest) = (timeouts[end].after, &timeouts[end..]);
         }
+        let closing = rest.iter().position(|timer| timer.closes);
+        for timer in rest.iter().take(closing.map_or(rest.len(), |at| at + 1)) {
+            steps.extend(wait(timer.after.saturating_sub(now)));
+            now = now.max(timer.after);
+            steps.extend(timer.messages.iter().map(send));
+        }
+        steps.push(Yaml::text(if closing.is_some() { "close" } else { "stay" }));
         steps
     }
 
@@ -88,8 +101,11 @@ impl Session {
         if self.closes_on_message && has_timers {
             return Some("timers beside a message that closes the session");
         }
-        let sends = |timer: &Timer| !timer.closes && !timer.messages.is_empty();
-        let sends_beside = self.interval.is_some() && self.timeouts.iter().any(sends);
+        let ends = self.timeouts.iter().filter(|timer| timer.ends_interval());
+        let end = ends.map(|timer| timer.after).min();
+        let is_beside =
+            |timer: &Timer| !timer.ends_interval() && end.is_none_or(|end| timer.after <= end);
+        let sends_beside = self.interval.is_some() && self.timeouts.iter().any(is_beside);
         sends_beside.then_some("setTimeout beside setInterval")
     }
 
@@ -107,27 +123,21 @@ impl Session {
     }
 }
 
-/// Writes a loop: its first turn comes after one period.
-fn write_interval(interval: &Timer, closing: Option<&Timer>, steps: &mut Vec<Yaml>) {
+/// Writes a loop: its first turn comes after one period. It lasts until `end`, if it has one.
+fn write_interval(interval: &Timer, end: Option<Duration>, steps: &mut Vec<Yaml>) {
     let period = interval.after;
-    let end = closing.map(|timer| timer.after);
-    match end.filter(|end| *end <= period) {
-        Some(end) => steps.extend(wait(end)),
-        None => {
-            steps.extend(wait(period));
-            let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
-            let length = end.map(|end| end - period);
-            entries.extend(length.map(|length| ("for", Yaml::plain(show_duration(length)))));
-            entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
-            steps.push(Yaml::entry("every", Yaml::map(entries)));
-            let rest = length.map(|length| rest_after_last_turn(Pace::Period(period), length));
-            steps.extend(rest.and_then(wait));
-        }
+    if let Some(end) = end.filter(|end| *end <= period) {
+        steps.extend(wait(end));
+        return;
     }
-    if let Some(closing) = closing {
-        steps.extend(closing.messages.iter().map(send));
-        steps.push(Yaml::text("close"));
-    }
+    steps.extend(wait(period));
+    let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
+    let length = end.map(|end| end - period);
+    entries.extend(length.map(|length| ("for", Yaml::plain(show_duration(length)))));
+    entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
+    steps.push(Yaml::entry("every", Yaml::map(entries)));
+    let rest = length.map(|length| rest_after_last_turn(Pace::Period(period), length));
+    steps.extend(rest.and_then(wait));
 }
 
 /// Returns the step that sends a message, which nothing answers.

@@ -1,5 +1,6 @@
 //! `thresholds`: the goals of the run.
 
+use crate::expected::RATE_OF_ANSWERS;
 use crate::source::Span;
 use crate::translator::Translator;
 
@@ -10,6 +11,8 @@ use super::syntax::{Expression, ExpressionKind};
 pub(super) struct Kinds {
     pub(super) requests: bool,
     pub(super) sessions: bool,
+    /// A session that waits for an answer.
+    pub(super) answers: bool,
 }
 
 /// Reads `options.thresholds` of a script that does `kinds`.
@@ -78,6 +81,7 @@ fn one(
                 Some("ws") if !kinds.sessions => {
                     "the script opens no sessions: k6 has no values for it either"
                 }
+                _ if (metric, value) == ("ws_msgs_sent", "rate") => RATE_OF_ANSWERS,
                 _ => "throng has no such measure; see the thresholds in docs/scenario.md",
             };
             translator.not_checked(span, construct, remedy);
@@ -111,7 +115,7 @@ fn split(text: &str) -> Option<(String, &str, f64)> {
 
 /// Returns the name of a measure in a scenario, and the unit of its values.
 fn ours(metric: &str, value: &str, kinds: Kinds) -> Option<(String, &'static str)> {
-    let Kinds { requests, sessions } = kinds;
+    let Kinds { requests, sessions, answers } = kinds;
     let latency = match metric {
         "http_req_duration" if requests => Some("http"),
         "ws_connecting" if sessions => Some("connect"),
@@ -137,7 +141,7 @@ fn ours(metric: &str, value: &str, kinds: Kinds) -> Option<(String, &'static str
         ("iterations", "count") => "users.iterations",
         ("ws_sessions", "count") if sessions => "connect.ok",
         ("ws_msgs_sent", "count") if sessions => "message.sent",
-        ("ws_msgs_sent", "rate") if sessions => {
+        ("ws_msgs_sent", "rate") if sessions && !answers => {
             return Some(("message.rate_mean".to_owned(), "/s"));
         }
         ("ws_msgs_received", "count") if sessions => "message.received",

@@ -185,3 +185,61 @@ fn values_that_scripts_often_have() {
     }
     assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
 }
+
+/// `message.rate_mean` counts answers where a step expects one.
+#[test]
+fn a_rate_of_messages_is_compared_where_nothing_is_answered() {
+    let file = |handler: &str| {
+        let options = format!("{USERS}, thresholds: {{ ws_msgs_sent: ['rate>5'] }}");
+        let body = format!(
+            "ws.connect('ws://127.0.0.1:9000/', function (s) {{ s.on('open', () => s.send('a')); \
+             {handler} }});"
+        );
+        imported(&script(&options, &body))
+    };
+    assert!(file("").scenario.contains("message.rate_mean > 5/s"), "{}", file("").scenario);
+    let answered = file("s.on('message', () => s.close());");
+    assert!(!answered.scenario.contains("thresholds"), "{}", answered.scenario);
+    assert_eq!(answered.fidelity.of(Fidelity::NotChecked).count(), 1, "{}", answered.fidelity);
+}
+
+/// Returns the fidelity of the handler in a session.
+fn fate_of(handler: &str) -> Fidelity {
+    let body = format!("ws.connect('ws://127.0.0.1:9000/', function (s) {{ {handler} }});");
+    let import = imported(&script(USERS, &body));
+    let found = import.fidelity.entries.iter().find(|entry| entry.construct.starts_with("on "));
+    found.unwrap_or_else(|| panic!("no handler\n{}", import.fidelity)).fidelity
+}
+
+#[test]
+fn a_handler_that_sends_nothing_changes_no_traffic() {
+    for handler in [
+        "s.on('message', (m) => { check(m, {ok: (x) => x === 'a'}); });",
+        "s.on('message', function seen(m) { const j = JSON.parse(m); if (j.a) { console.log(j); } });",
+        "s.on('pong', () => { pongs.add(1); });",
+        "s.on('message', (m) => { for (const x of m) { total += x.length; } });",
+    ] {
+        assert_eq!(fate_of(handler), Fidelity::NotChecked, "{handler}");
+    }
+    for handler in [
+        "s.on('error', (e) => { if (e.error() != 'a') { console.log(e.error()); } });",
+        "s.on('close', () => { clearTimeout(a); clearInterval(b); });",
+        "s.on('close', () => { check(1, {ok: (x) => x === 1}); });",
+        "s.on('message', (m) => console.log(`${m}`));",
+    ] {
+        assert_eq!(fate_of(handler), Fidelity::NotNeeded, "{handler}");
+    }
+    for handler in [
+        "s.on('message', (m) => { if (m) { s.send(m); } });",
+        "s.on('message', (m) => { if (m) { reply(m); } });",
+        "s.on('message', (m) => { if (m) { http.get(m); } });",
+        "s.on('message', (m) => { if (m) { reply(s); } });",
+        "s.on('message', (m) => { console.log(`${s.close()}`); if (m) {} });",
+        "s.on('message', (m) => { clearInterval(a); });",
+        "s.on('message', (m) => { if (m) { handlers[m](m); } });",
+        "s.on('close', () => { if (a) { new WebSocket('ws://127.0.0.1:9000/'); } });",
+        "s.on('error', (e) => { if (e) { throw e; } });",
+    ] {
+        assert_eq!(fate_of(handler), Fidelity::NotSupported, "{handler}");
+    }
+}

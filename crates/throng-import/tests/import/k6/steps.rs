@@ -1,6 +1,8 @@
 //! The statements of k6's scripts, as steps.
 
-use super::{check_session, check_step};
+use throng_import::Fidelity;
+
+use super::{USERS, check_session, check_step, imported, script};
 
 #[test]
 fn each_statement_has_its_step() {
@@ -124,4 +126,44 @@ fn each_part_of_a_session_has_its_steps() {
         "socket.send(JSON.stringify({a: 1}));",
         &["- send: {json: {a: 1}, reply: false}"],
     );
+}
+
+#[test]
+fn a_timer_may_have_a_name_and_stop_another_one() {
+    check_session(
+        "socket.on('open', () => { const id = socket.setInterval(() => socket.send('a'), 500); \
+         socket.setTimeout(() => { clearInterval(id); socket.send('bye'); }, 2000); \
+         const end = setTimeout(() => socket.close(), 3000); });",
+        &[
+            "- wait: 500ms",
+            "period: 500ms",
+            "for: 1.5s",
+            "- wait: 500ms",
+            "- send: {text: bye, reply: false}",
+            "- wait: 1s",
+            "- close",
+        ],
+    );
+}
+
+/// The examples of k6's documentation have such timers.
+#[test]
+fn a_timer_that_sends_nothing_is_no_loop() {
+    let timers = "socket.setInterval(() => { console.log('a'); }, 500); \
+                  socket.setInterval(function tick() { socket.ping(); console.log('b'); }, 500); \
+                  socket.setTimeout(() => { console.log('c'); socket.close(); }, 60000);";
+    let session =
+        format!("ws.connect('ws://127.0.0.1:9000/', null, function (socket) {{ {timers} }});");
+    let import = imported(&script(USERS, &session));
+    assert!(
+        import.scenario.ends_with("user:\n  - connect\n  - wait: 1m\n  - close\n"),
+        "{}",
+        import.scenario
+    );
+    let is = |fidelity| {
+        let entries = import.fidelity.of(fidelity).map(|entry| entry.construct.as_str());
+        entries.filter(|construct| !construct.starts_with("import")).collect::<Vec<_>>()
+    };
+    assert_eq!(is(Fidelity::NotNeeded), ["setInterval"], "{}", import.fidelity);
+    assert_eq!(is(Fidelity::NotSupported), ["ping"], "{}", import.fidelity);
 }
