@@ -65,6 +65,9 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         let text = element.text();
         let text = text.trim();
+        // Without its headers, an answer has no status either.
+        let is_of_body = element.value("skip_headers") == Some("http");
+        let status = self.status_in(text).filter(|_| !is_of_body);
         let remedy = if !waits && self.plugin != Plugin::Http {
             Some("nothing waits for this answer: give the request an `ack` that does")
         } else if text.is_empty() || Regex::new(text).is_err() {
@@ -91,7 +94,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         };
         let remedy = remedy.or_else(|| {
-            let is_taken = match self.status_in(text) {
+            let is_taken = match &status {
                 Some(_) => answer.status.is_some(),
                 None => answer.regex.is_some(),
             };
@@ -123,10 +126,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         };
         self.approximated_once(&span, &construct, how);
-        match self.status_in(text) {
+        match status {
             Some(status) => answer.status = Some(status),
             None => {
-                if self.plugin == Plugin::Http {
+                if self.plugin == Plugin::Http && !is_of_body {
                     let how = "it looks at the body; tsung looks at the headers, too";
                     self.approximated_once(&span, "match in headers", how);
                 }

@@ -110,12 +110,6 @@ impl<'d> StepsReader<'_, '_, 'd> {
 
     fn headers(&mut self, http: Element<'d>, subst: bool) -> Headers {
         let mut headers = Headers::default();
-        let agents = &self.options.user_agents;
-        match &**agents {
-            [] => {}
-            [(_, agent)] => headers.set("user-agent", escape(agent)),
-            _ => headers.set("user-agent", format!("${{{AGENT}}}")),
-        }
         for (attribute, header) in
             [("content_type", "content-type"), ("if_modified_since", "if-modified-since")]
         {
@@ -136,6 +130,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
             self.read_child(child, &mut headers, subst);
         }
         self.extra_headers(http, subst, HeaderPlace::Request, &mut headers);
+        // A request that names its own browser has no other.
+        match &*self.options.user_agents {
+            [] => {}
+            [(_, agent)] => drop(headers.add(USER_AGENT, escape(agent))),
+            _ => drop(headers.add(USER_AGENT, format!("${{{AGENT}}}"))),
+        }
         headers
     }
 
@@ -267,6 +267,9 @@ const METHODS: [&str; 20] = [
     "MERGE",
     "CHECKOUT",
 ];
+
+/// The header with the name of a browser.
+const USER_AGENT: &str = "user-agent";
 
 /// Name of the value with the browser of a session.
 const AGENT: &str = "user_agent";

@@ -2,7 +2,7 @@
 
 use super::element::Element;
 use super::steps::StepsReader;
-use super::variables::plain_name;
+use super::variables::{function_value, plain_name};
 use crate::data_file::is_delimiter;
 use crate::text::{RANDOM_CHARS_MAX, escape, random_digits};
 use crate::yaml::Yaml;
@@ -62,10 +62,21 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 }
                 steps
             }
+            "erlang" => {
+                let function = element.value("callback").unwrap_or_default().trim();
+                let span = element.span();
+                match function_value(self.translator, function, &label(kind), &span) {
+                    Some(value) => self.set_to(&names, &value),
+                    None => {
+                        self.translator.not_supported(&span, label(kind), NO_ERLANG);
+                        self.set_to(&names, "")
+                    }
+                }
+            }
             kind => {
                 let remedy = match kind {
                     "jsonpath" => "keep the part of the answer itself, with `capture`",
-                    _ => "throng runs no Erlang; use `set` with the scenario's functions",
+                    _ => NO_ERLANG,
                 };
                 self.translator.not_supported(&element.span(), label(kind), remedy);
                 self.set_to(&names, "")
@@ -166,6 +177,9 @@ const SOURCES: [&str; 10] = [
     "erlang",
     "eval",
 ];
+
+/// What to do about a value that only Erlang computes.
+const NO_ERLANG: &str = "throng runs no Erlang; use `set` with the scenario's functions";
 
 /// Most columns of a data file.
 const COLUMNS_MAX: usize = 100;

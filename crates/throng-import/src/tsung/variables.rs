@@ -148,30 +148,35 @@ impl Variables {
             }
             return format!("${{{expression}}}");
         }
-        match name {
-            "ts_user_server:get_unique_id" => {
-                translator.approximated(span, construct, GAPS);
-                format!("${{{USER_NUMBER}}}")
-            }
-            "ts_user_server:get_really_unique_id" => {
-                let how = "the time in it is that of the message, and not of the user's begin";
-                translator.approximated(span, construct, how);
-                format!("${{time('s')}}-${{{USER_NUMBER}}}")
-            }
-            "ts_file_server:get_next_line" | "ts_file_server:get_random_line"
-                if self.find(name).is_some() =>
-            {
-                let how = "a user has one line of the file, whatever the number of its requests";
-                translator.approximated(span, construct, how);
-                format!("${{{}}}", self.find(name).unwrap_or_default())
-            }
-            _ => {
-                let remedy = "throng runs no Erlang; the scenario leaves the value out: write \
-                              another variable there";
-                translator.not_supported(span, construct, remedy);
-                String::new()
-            }
+        if let Some(value) = function_value(translator, name, &construct, span) {
+            return value;
         }
+        let remedy = "throng runs no Erlang; the scenario leaves the value out: write another \
+                      variable there";
+        translator.not_supported(span, construct, remedy);
+        String::new()
+    }
+}
+
+/// Returns what stands for the value of a function of tsung, `module:function`, and reports how it
+/// differs; `None` if the scenario has nothing like it.
+pub(super) fn function_value(
+    translator: &mut Translator<'_>,
+    function: &str,
+    construct: &str,
+    span: &Range<usize>,
+) -> Option<String> {
+    match function {
+        "ts_user_server:get_unique_id" => {
+            translator.approximated(span, construct, GAPS);
+            Some(format!("${{{USER_NUMBER}}}"))
+        }
+        "ts_user_server:get_really_unique_id" => {
+            let how = "the time in it is that of the message, and not of the user's begin";
+            translator.approximated(span, construct, how);
+            Some(format!("${{time('s')}}-${{{USER_NUMBER}}}"))
+        }
+        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Translated};
 
-use super::constructs::{Row, check};
+use super::constructs::{Row, check, check_one};
 use super::file::{File, load};
 
 #[test]
@@ -287,6 +287,47 @@ fn machines() {
 }
 
 #[test]
+fn servers_that_a_scenario_cannot_load() {
+    for kind in ["ssl", "ssl6", "udp", "udp6", "erlang", "bosh", "bosh_ssl", "websocket_ssl"] {
+        let servers = format!("<server host=\"a\" port=\"80\" type=\"{kind}\"/>");
+        let file = File { servers, ..File::default() };
+        check_one(&format!("server type {kind}"), &file, "", NotSupported);
+    }
+}
+
+#[test]
+fn options_of_other_protocols() {
+    let names = ["password", "random_from_fileid", "offline_from_fileid", "fileid_delimiter"];
+    let names = names.into_iter().chain(["username", "passwd", "pubsub_service", "muc_service"]);
+    for name in names {
+        let options = format!("<option type=\"ts_jabber\" name=\"{name}\" value=\"a\"/>");
+        let file = File { options, ..File::default() };
+        check_one(&format!("option {name}"), &file, "", NotNeeded);
+    }
+}
+
+#[test]
+fn sessions_of_other_protocols() {
+    for kind in [
+        "ts_jabber",
+        "ts_mqtt",
+        "ts_amqp",
+        "ts_pgsql",
+        "ts_mysql",
+        "ts_ldap",
+        "ts_webdav",
+        "ts_fs",
+        "ts_shell",
+        "ts_job",
+    ] {
+        let file = File::default();
+        let raw = file.sessions.replace("100", "60");
+        let sessions = format!("{raw}<session name=\"a\" probability=\"40\" type=\"{kind}\"/>");
+        check_one(&format!("session {kind}"), &File { sessions, ..file }, "", NotSupported);
+    }
+}
+
+#[test]
 fn sessions() {
     let raw = "<request><raw ack=\"no_ack\" data=\"a\"/></request>";
     let session =
@@ -358,14 +399,19 @@ fn what_is_beside_the_load() {
         text.replace("<tsung>", &format!("<tsung {root}>"))
             .replace("<load>", &format!("{part}<load>"))
     };
-    let monitor = "<monitoring><monitor host=\"a\" type=\"snmp\"><snmp version=\"v2\"/></monitor>\
-                   </monitoring>";
+    let monitor = |kind: &str, inner: &str| {
+        let monitor = format!("<monitor host=\"a\" type=\"{kind}\">{inner}</monitor>");
+        with("", &format!("<monitoring>{monitor}</monitoring>"))
+    };
+    let oid = "<snmp version=\"v2\"><oid value=\"1.3.6\" name=\"x\" type=\"counter\"/></snmp>";
     for (construct, text) in [
         ("tsung loglevel", with("loglevel=\"debug\"", "")),
         ("tsung dumptraffic", with("dumptraffic=\"protocol\"", "")),
         ("tsung backend", with("backend=\"json\"", "")),
         ("tsung version", with("version=\"1.0\"", "")),
-        ("monitor", with("", monitor)),
+        ("monitor", monitor("snmp", oid)),
+        ("monitor", monitor("munin", "<munin port=\"4949\"/>")),
+        ("monitor", monitor("erlang", "<mysqladmin port=\"3306\" username=\"a\"/>")),
         (
             "information",
             File::default()

@@ -1,10 +1,11 @@
 //! The constructs of answers and of variables.
 
 use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Suspicious, Translated};
-use throng_import::{ImportOptions, import};
+use throng_import::{FidelityEntry, ImportOptions, import};
 
 use super::constructs::{Row, check};
 use super::file::File;
+use crate::import_text;
 
 #[test]
 fn variables_and_answers() {
@@ -128,6 +129,12 @@ fn variables_and_answers() {
             NotSupported,
         ),
         (
+            "match restart",
+            "<match do=\"restart\" when=\"match\">bad</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
             "match loop",
             "<match do=\"loop\" sleep_loop=\"5\" max_loop=\"2\">x</match><http url=\"/a\"/>",
             "",
@@ -237,5 +244,63 @@ fn values_that_a_step_sets() {
         );
         let options = "<option name=\"file_server\" id=\"u\" value=\"users.csv\"/>".to_owned();
         File { options, ..File::with_session("ts_raw", &steps) }
+    });
+}
+
+/// tsung looks for the expression in the body alone, and so does the scenario.
+#[test]
+fn a_match_without_headers_is_one_of_the_body() {
+    let file = |attributes: &str| {
+        let request = format!("<match do=\"continue\" when=\"match\"{attributes}>200 OK</match>");
+        let steps = format!("<request>{request}<http url=\"/a\"/></request>");
+        import_text(&File::with_session("ts_http", &steps).text(), "tsung/rows.xml").unwrap()
+    };
+    let body = file(" skip_headers=\"http\"");
+    assert!(body.scenario.contains("regex: \"200 OK\""), "{}", body.scenario);
+    let is_of_headers = |entry: &FidelityEntry| entry.construct == "match in headers";
+    assert!(!body.fidelity.entries.iter().any(is_of_headers), "{}", body.fidelity);
+    assert!(!file("").scenario.contains("regex"));
+}
+
+#[test]
+fn a_request_may_name_its_own_browser() {
+    let options = "<option type=\"ts_http\" name=\"user_agent\"><user_agent probability=\"100\">\
+                   Default/1</user_agent></option>";
+    let own = "<http_header name=\"User-Agent\" value=\"Own/2\"/>";
+    let steps = format!(
+        "<request><http url=\"/a\">{own}</http></request><request><http url=\"/b\"/></request>"
+    );
+    let file = File { options: options.to_owned(), ..File::with_session("ts_http", &steps) };
+    let import = import_text(&file.text(), "tsung/rows.xml").unwrap();
+    let (a, b) = import.scenario.split_once("/b").unwrap();
+    assert!(a.contains("Own/2") && !a.contains("Default/1"), "{}", import.scenario);
+    assert!(b.contains("user-agent: Default/1"), "{}", import.scenario);
+    assert!(!import.fidelity.is_partial(), "{}", import.fidelity);
+}
+
+#[test]
+fn a_function_of_tsung_means_the_same_in_setdynvars() {
+    let rows: &[Row] = &[
+        (
+            "setdynvars erlang",
+            "ts_user_server:get_unique_id",
+            "set: {id: ${user.id + 1}}",
+            Approximated,
+        ),
+        (
+            "setdynvars erlang",
+            "ts_user_server:get_really_unique_id",
+            "set: {id: ${time('s')}-${user.id + 1}}",
+            Approximated,
+        ),
+        ("setdynvars erlang", "my:function", "set: {id: }", NotSupported),
+    ];
+    check(rows, |callback| {
+        let set = format!(
+            "<setdynvars sourcetype=\"erlang\" callback=\"{callback}\"><var name=\"id\"/>\
+             </setdynvars>"
+        );
+        let request = "<request subst=\"true\"><raw ack=\"no_ack\" data=\"%%_id%%\"/></request>";
+        File::with_session("ts_raw", &format!("{set}{request}"))
     });
 }
