@@ -198,12 +198,14 @@ fn find(word: &str) -> Option<(Vec<&'static OptionRow>, &'static OptionRow, Opti
         };
         return Some((Vec::new(), OPTIONS.iter().find(|row| row.name == name)?, value));
     }
-    let mut flags = Vec::new();
+    let mut flags: Vec<&OptionRow> = Vec::new();
     let mut letters = word.chars().skip(1);
     loop {
         let letter = letters.next()?;
         let row = OPTIONS.iter().find(|row| row.letter == Some(letter))?;
         let rest: String = letters.clone().collect();
+        // A flag that is written several times is one.
+        flags.retain(|flag| flag.letter != row.letter);
         if row.has_value || rest.is_empty() {
             return Some((flags, row, (!rest.is_empty()).then_some(rest)));
         }
@@ -430,6 +432,8 @@ const OPTIONS: &[OptionRow] = &[
     flag(None, "dump-all-in", Meaning::NotNeeded(TRACE)),
     flag(None, "dump-all-out", Meaning::NotNeeded(TRACE)),
     option(None, "verbose", Meaning::NotNeeded("see `throng run --help`")),
+    // Without a level: each `v` raises it by one.
+    flag(Some('v'), "verbose", Meaning::NotNeeded("see `throng run --help`")),
     flag(Some('h'), "help", Meaning::NotNeeded("see `throng run --help`")),
     flag(None, "version", Meaning::NotNeeded("see `throng --version`")),
 ];

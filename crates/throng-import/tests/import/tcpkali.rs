@@ -201,6 +201,8 @@ fn what_throng_has_by_itself_is_not_needed() {
         "--dump-all-in",
         "--dump-all-out",
         "--verbose 2",
+        "-v",
+        "-vvv",
         "--help",
         "--version",
     ] {
@@ -256,6 +258,19 @@ fn another_target_takes_the_place_of_the_destination() {
     let options = ImportOptions { target: Some("tcp://127.0.0.9:1".parse().unwrap()) };
     let import = import("tcpkali 10.0.0.1:5555", "load.sh", &options).unwrap();
     assert!(import.scenario.contains("target: tcp://127.0.0.9:1\n"), "{}", import.scenario);
+}
+
+/// A script that does more than to call tcpkali has the command in it.
+#[test]
+fn a_call_behind_other_commands_is_told() {
+    insta::assert_snapshot!(show_mistakes(
+        "load.sh",
+        &[
+            "#!/bin/bash\nset -eu\nhost=$1\nexec /usr/bin/tcpkali -m x $host:80\n",
+            "TIME=1 sudo tcpkali 127.0.0.1:1\n",
+            "# tcpkali\necho tcpkali\n",
+        ]
+    ));
 }
 
 #[test]
