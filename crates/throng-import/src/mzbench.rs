@@ -9,6 +9,7 @@ mod directives;
 mod loops;
 mod message;
 mod pool;
+mod signal;
 mod start;
 mod statement;
 mod terms;

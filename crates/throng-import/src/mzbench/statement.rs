@@ -7,9 +7,9 @@ use throng_base::units::nearest;
 use super::context::Context;
 use super::loops;
 use super::message;
+use super::signal;
 use super::tree::{Call, Expr, ExprKind};
 use super::value::{Amount, seconds_text};
-use crate::names::in_letters;
 use crate::yaml::Yaml;
 
 /// The translation of one user, statement after statement.
@@ -124,8 +124,15 @@ impl UserSteps {
             ("connect", [host, port]) => self.connect(cx, span, (host, port), false),
             ("connect_sync", [host, port]) => self.connect(cx, span, (host, port), true),
             ("request" | "request_sync", [] | [_]) => self.request(cx, span, call),
-            ("wait_finish", []) => {
-                cx.translator.translated(span, "wait_finish");
+            ("send", [message]) => self.send(cx, span, message),
+            ("start_receivers", _) => {
+                let remedy = "it starts servers for the other pools: start one beside the run, for \
+                              example `throng serve ok`";
+                cx.translator.not_supported(span, "start_receivers", remedy);
+                Vec::new()
+            }
+            (name @ ("wait_finish" | "disconnect"), []) => {
+                cx.translator.translated(span, name);
                 let closed = self.link_when_closed();
                 let was_open = std::mem::replace(&mut self.link, closed);
                 if was_open == Link::Open { vec![Yaml::text("close")] } else { Vec::new() }
@@ -133,16 +140,16 @@ impl UserSteps {
             ("wait", [time]) => self.wait(cx, time, depth),
             ("loop", []) => loops::translate(self, cx, expr, call, depth),
             ("ignore_failure", _) => self.ignore_failure(cx, expr, call, depth),
-            ("set_signal", [name]) => signal(cx, span, name),
+            ("set_signal", [name]) => signal::give(cx, span, name),
             ("set_signal", [name, count]) => {
                 if cx.plain_count(count, "the number of signals").is_some_and(|count| count > 1.0) {
                     let how = "a signal is given once: the steps that wait for it go on at once";
                     cx.translator.approximated(span, "set_signal count", how);
                 }
-                signal(cx, span, name)
+                signal::give(cx, span, name)
             }
             ("wait_signal", [name, rest @ ..]) if rest.len() <= 2 => {
-                self.wait_signal(cx, span, name, rest)
+                signal::wait_for(cx, span, name, rest)
             }
             ("error", _) => {
                 let how = "MZBench counts the worker as failed; the user of the scenario ends here \
@@ -226,14 +233,38 @@ impl UserSteps {
         Some(Yaml::text("close"))
     }
 
-    fn request(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, call: &Call) -> Vec<Yaml> {
-        let mut steps: Vec<Yaml> = self.connect_if_due().into_iter().collect();
+    /// Returns the steps that connect before the statement `name`, if the user is not connected.
+    fn connected(
+        &mut self,
+        cx: &mut Context<'_, '_>,
+        span: &Range<usize>,
+        name: &str,
+    ) -> Vec<Yaml> {
+        let steps = self.connect_if_due().into_iter().collect();
         if self.link == Link::Closed {
             let label = "add `connect(host, port)` or `connect_sync(host, port)` before it";
-            let title = format!("`{}` needs a connection", call.name);
-            cx.translator.mistake(span, title, label);
+            cx.translator.mistake(span, format!("`{name}` needs a connection"), label);
             self.link = Link::Open;
         }
+        steps
+    }
+
+    /// Translates `send`, which waits for no answer.
+    fn send(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, message: &Expr) -> Vec<Yaml> {
+        let mut steps = self.connected(cx, span, "send");
+        cx.translator.translated(span, "send");
+        let message = message::send(cx, Some(message));
+        let mut entries = match message.is_text() {
+            true => vec![("text".to_owned(), message)],
+            false => message.entries(),
+        };
+        entries.push(("reply".to_owned(), Yaml::plain("false")));
+        steps.push(Yaml::entry("send", Yaml::map(entries)));
+        steps
+    }
+
+    fn request(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, call: &Call) -> Vec<Yaml> {
+        let mut steps = self.connected(cx, span, &call.name);
         let has_told = std::mem::replace(&mut cx.has_told_answers, true);
         let is_sync = call.name == "request_sync";
         let notes = [
@@ -277,39 +308,6 @@ impl UserSteps {
         self.list(cx, &body, depth)
     }
 
-    fn wait_signal(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        span: &Range<usize>,
-        name: &Expr,
-        rest: &[Expr],
-    ) -> Vec<Yaml> {
-        let Some(name) = cue_name(cx, name) else { return Vec::new() };
-        let count = rest.first().map(|count| cx.plain_count(count, "the number of signals"));
-        let timeout = rest.get(1).map(|time| cx.time(time, "the time-out"));
-        cx.signals.awaited.insert(name.clone());
-        if cx.signals_known.as_ref().is_some_and(|known| !known.contains(&name)) {
-            let remedy = "no step of the scenario gives this signal: add `signal` to the steps \
-                          that it stands for";
-            cx.translator.not_supported(span, "wait_signal", remedy);
-            return Vec::new();
-        }
-        if count.flatten().is_some_and(|count| count > 1.0) {
-            let remedy = "the scenario waits for the first signal only; to wait for several users, \
-                          use `barrier: {name, users}`";
-            cx.translator.not_supported(span, "wait_signal count", remedy);
-        } else {
-            cx.translator.translated(span, "wait_signal");
-        }
-        let value = match timeout.flatten().filter(value_is_positive) {
-            Some(timeout) => {
-                Yaml::map([("name", Yaml::text(name)), ("timeout", Yaml::plain(timeout.text))])
-            }
-            None => Yaml::text(name),
-        };
-        vec![Yaml::entry("wait_for", value)]
-    }
-
     /// Marks that steps follow a request that may have failed.
     pub(super) fn goes_on_after_errors(&mut self) {
         self.goes_on = true;
@@ -323,14 +321,14 @@ fn value_is_positive(amount: &Amount) -> bool {
 /// Reports whether a statement opens or closes the connection.
 fn changes_link(expr: &Expr) -> bool {
     let Some(call) = expr.call() else { return false };
-    ["connect", "connect_sync", "wait_finish"].contains(&&*call.name)
+    ["connect", "connect_sync", "disconnect", "wait_finish"].contains(&&*call.name)
         || call.body.iter().chain(&call.arguments).any(changes_link)
 }
 
 /// Reports whether a statement sends a request.
 pub(super) fn requests(expr: &Expr) -> bool {
     let Some(call) = expr.call() else { return false };
-    ["request", "request_sync"].contains(&&*call.name)
+    ["request", "request_sync", "send"].contains(&&*call.name)
         || call.body.iter().chain(&call.arguments).any(requests)
 }
 
@@ -387,31 +385,6 @@ fn random_wait(cx: &mut Context<'_, '_>, time: &Expr) -> Option<Option<String>> 
     Some(Some(format!("uniform({}, {})", seconds_text(least.value), seconds_text(most.value))))
 }
 
-fn signal(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &Expr) -> Vec<Yaml> {
-    let Some(name) = cue_name(cx, name) else { return Vec::new() };
-    cx.signals.given.insert(name.clone());
-    if cx.signals_known.as_ref().is_some_and(|known| !known.contains(&name)) {
-        cx.translator.not_needed(span, "set_signal", "no step waits for this signal");
-        return Vec::new();
-    }
-    cx.translator.translated(span, "set_signal");
-    vec![Yaml::entry("signal", Yaml::text(name))]
-}
-
-/// Returns the name of a signal, in the letters that one may have.
-fn cue_name(cx: &mut Context<'_, '_>, name: &Expr) -> Option<String> {
-    let text = match &name.kind {
-        ExprKind::Number(number) => number.to_string(),
-        ExprKind::Text(text) | ExprKind::Word(text) => text.clone(),
-        _ => {
-            let label = format!("expected a text, found {}", name.describe());
-            cx.translator.mistake(&name.span, "this is not the name of a signal", label);
-            return None;
-        }
-    };
-    Some(in_letters(&text, "s_", NAME_CHARS_MAX))
-}
-
 /// Reports a statement that neither MZBench nor the tcp_worker has.
 fn unknown(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &str) {
     let Some(near) = nearest(name, STATEMENTS.iter().copied()) else {
@@ -439,9 +412,10 @@ const ANY_ANSWER: &str = "tcp_worker takes any data for the answer, and so does 
     waits for one byte and ignores the rest; if you know the answer, write `expect: ok`";
 
 /// Statements that are known here.
-const STATEMENTS: [&str; 13] = [
+const STATEMENTS: [&str; 16] = [
     "connect",
     "connect_sync",
+    "disconnect",
     "error",
     "ignore_failure",
     "loop",
@@ -449,7 +423,9 @@ const STATEMENTS: [&str; 13] = [
     "print",
     "request",
     "request_sync",
+    "send",
     "set_signal",
+    "start_receivers",
     "wait",
     "wait_finish",
     "wait_signal",
@@ -478,6 +454,3 @@ const VALUES: [&str; 17] = [
     "var",
     "term",
 ];
-
-/// Longest name of a signal that an import writes.
-const NAME_CHARS_MAX: usize = 28;

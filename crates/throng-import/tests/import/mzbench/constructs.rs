@@ -77,6 +77,9 @@ fn the_worker() {
         "request(\"a\")\nwait(1 sec)\nrequest(\"b\")\nrequest(\"c\")\nwait_finish()",
         "request_sync(42)",
         "send_everything()",
+        "send(\"a\")\nwait(1 sec)\nsend(random_binary(5))\ndisconnect()",
+        "connect(\"h\", 1)\nloop(time = 1 sec, rate = 2 rps):\n    send(\"a\")\ndisconnect()",
+        "start_receivers(var(\"port\", 1), 100, infinity, 100 sec)",
     ]));
 }
 
