@@ -11,6 +11,7 @@ mod k6_points;
 mod k6_summary;
 mod known_latency;
 mod log_importer;
+mod mzbench_data;
 mod run_draft;
 mod tsung_log;
 mod utc;
@@ -27,10 +28,12 @@ use crate::{FidelityReport, ImportOptions};
 use artillery_report::ARTILLERY_REPORT;
 use k6_points::K6_POINTS;
 use k6_summary::K6_SUMMARY;
+use mzbench_data::MZBENCH_DATA;
 use tsung_log::TSUNG_LOG;
 
 /// All importers of logs. The first one that recognises a file reads it.
-pub const LOG_IMPORTERS: &[LogImporter] = &[ARTILLERY_REPORT, K6_POINTS, K6_SUMMARY, TSUNG_LOG];
+pub const LOG_IMPORTERS: &[LogImporter] =
+    &[ARTILLERY_REPORT, K6_POINTS, K6_SUMMARY, TSUNG_LOG, MZBENCH_DATA];
 
 /// An imported log.
 #[derive(Clone, Debug)]
@@ -102,12 +105,6 @@ fn not_recognised(source: &Source<'_>, tool: Option<&str>) -> Diagnostic {
         return Diagnostic::new(span, title, "expected a log: what was measured, not what to load")
             .help(format!("import the scenario: throng import {name}"));
     }
-    if is_data_of_mzbench(text) {
-        let title = "this is data of MZBench, which is not imported";
-        let label = "it has neither the unit of a duration nor the number of its values";
-        let help = "see docs/importing/logs.md; throng import takes the scenario";
-        return Diagnostic::new(span, title, label).help(help);
-    }
     let kinds: Vec<_> = LOG_IMPORTERS.iter().map(|importer| importer.reads).collect();
     let title = match tool {
         Some(tool) => format!("there is no importer for logs of `{tool}`"),
@@ -115,15 +112,6 @@ fn not_recognised(source: &Source<'_>, tool: Option<&str>) -> Diagnostic {
     };
     Diagnostic::new(span, title, format!("expected one of these: {}", kinds.join("; ")))
         .help("--tool names the tool whose log it is")
-}
-
-/// Reports whether the text is what `mzbench data` prints: a moment, a metric and its value, with
-/// tabs between them.
-fn is_data_of_mzbench(text: &str) -> bool {
-    let cells: Vec<_> = text.lines().next().unwrap_or_default().split('\t').collect();
-    let [moment, metric, value] = cells[..] else { return false };
-    let is_name = !metric.is_empty() && !metric.contains(' ');
-    moment.parse::<u64>().is_ok() && is_name && value.parse::<f64>().is_ok()
 }
 
 fn first_line(source: &Source<'_>) -> std::ops::Range<usize> {

@@ -15,7 +15,7 @@ use crate::{Exit, Failure, output};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportLog {
-    /// The log of the other tool: tsung.log, or the JSON of k6 or Artillery
+    /// The log of the other tool: tsung.log, the JSON of k6 or Artillery, or data of MZBench
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Write the run file to this file [default: standard output]
@@ -88,6 +88,7 @@ Examples:
   throng report tsung.jsonl                         show it
   throng import-log k6.json -o k6.jsonl             points of k6 run --out json=k6.json
   throng import-log report.json -o artillery.jsonl  artillery run --output report.json
+  throng import-log data.tsv -o mzbench.jsonl       mzbench data ID
   throng compare tsung.jsonl run.jsonl              compare it with a run of throng
 
 The report says what became of each kind of line. What a log does not say, as percentiles in

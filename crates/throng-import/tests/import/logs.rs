@@ -6,6 +6,7 @@
 mod artillery;
 mod k6;
 mod mistakes;
+mod mzbench;
 mod tsung;
 
 use std::fs;

@@ -42,11 +42,18 @@ fn broken_logs_of_tsung() {
 }
 
 #[test]
-fn data_of_mzbench_is_refused() {
-    let data = "1444300000\tworkers.pool1.started\t25\n1444300000\tlatency.95\t12.5\n";
-    let said = mistakes("data.tsv", data, None);
-    assert!(said.contains("this is data of MZBench, which is not imported"), "{said}");
-    assert!(said.contains("neither the unit of a duration nor the number of its values"), "{said}");
+fn broken_data_of_mzbench() {
+    let two = |first: &str, second: &str| format!("1444300000\t{first}\n1444300010\t{second}\n");
+    insta::assert_snapshot!(all(
+        "data.tsv",
+        &[
+            "1444300000\trequest.ok\t1.5\n",
+            "1444300000\trequest.ok\t-1\n",
+            "1444300000\trequest.ok\t1\nrequest.ok 2\n",
+            &two("request.ok\t2", "request.ok\t1"),
+            "1444300000\trequest.ok\t1\n1544300000\trequest.ok\t1\n",
+        ]
+    ));
 }
 
 #[test]
