@@ -21,6 +21,7 @@ mod result;
 mod server;
 mod table;
 mod toolbox;
+pub(crate) mod variables;
 mod workload;
 
 use peer::Peer;

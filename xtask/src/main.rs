@@ -22,6 +22,8 @@ enum Task {
     BenchFleet(bench::fleet::Options),
     /// Compare the CPU time of a broadcast over two nodes with one node's
     BenchNodes(bench::nodes::Options),
+    /// Compare the generator's CPU time of messages with variables with that of literal values
+    BenchVariables(bench::variables::Options),
     /// Run Autobahn's WebSocket cases against the server and the client
     Conformance(conformance::Options),
     /// Run every test binary, the doc tests and the linters; list the failures at the end
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
         Task::Bench(options) => bench::run(&options),
         Task::BenchFleet(options) => bench::fleet::run(&options),
         Task::BenchNodes(options) => bench::nodes::run(&options),
+        Task::BenchVariables(options) => bench::variables::run(&options),
         Task::Conformance(options) => conformance::run(&options),
         Task::Test(options) => suite::run(&options),
     };
