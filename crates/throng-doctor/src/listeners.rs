@@ -65,13 +65,23 @@ impl ListenerReader {
     /// see [`SynRecvMeter`](crate::SynRecvMeter). Without a listener there are no half-open
     /// connections.
     pub fn syn_recv(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
+        self.count(listeners, States::SYN_RECV, ports)
+    }
+
+    /// Counts established connections whose local port is one of `ports`, of the IP versions with a
+    /// listener there. It costs as much as [`Self::syn_recv`].
+    pub fn established(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
+        self.count(listeners, States::ESTABLISHED, ports)
+    }
+
+    fn count(&mut self, listeners: &[ListenerState], states: States, ports: &[u16]) -> Fact<u64> {
         let on = |port| ports.is_empty() || ports.contains(&port);
         let mine = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
         let families = [(Family::V4, mine(true)), (Family::V6, mine(false))];
         self.query(|socket| {
             let mut count = 0;
             for (family, _) in families.into_iter().filter(|(_, listens)| *listens) {
-                count += socket.count(family, States::SYN_RECV, ports)?;
+                count += socket.count(family, states, ports)?;
             }
             Ok(count)
         })

@@ -217,6 +217,11 @@ impl Sampler {
         if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
+            // Of all ports, that would be the other ends of loopback's connections, too.
+            if !self.ports.is_empty() {
+                let established = out.take(self.listeners.established(&all, &self.ports));
+                out.set_some(Metric::LISTENER_ESTABLISHED, established);
+            }
             let cost = began.elapsed();
             self.syn_recv.record(now + cost, cost);
             out.set_some(Metric::LISTENER_SYN_RECV, count);

@@ -29,12 +29,23 @@ struct TroubleCounter {
     /// Name for a line with little room.
     label: &'static str,
     means: &'static str,
+    /// True if it grows when connections end, too: then that growth does not count.
+    is_of_leaving: bool,
 }
 
 impl TroubleCounter {
     /// Returns the growth in the server's kernel, if it grew.
     fn growth<'a>(&self, intervals: impl IntoIterator<Item = &'a Interval>) -> Option<Growth> {
-        let value = |interval: &'a Interval| (interval, interval.server_kernel.get(self.counter));
+        let (mut before, mut left_out): (Option<&Interval>, i64) = (None, 0);
+        let value = |interval: &'a Interval| {
+            let now = interval.server_kernel.get(self.counter);
+            let leaving =
+                before.filter(|before| self.is_of_leaving && many_leave(before, interval));
+            let grown = now.zip(leaving.and_then(|before| before.server_kernel.get(self.counter)));
+            left_out += grown.map_or(0, |(now, before)| (now - before).max(0));
+            before = Some(interval);
+            (interval, now.map(|now| now - left_out))
+        };
         let series = Series::new(self.counter.name(), intervals.into_iter().map(value));
         series.growth().filter(|growth| growth.by() > 0)
     }
@@ -50,8 +61,24 @@ impl TroubleCounter {
 }
 
 const fn trouble(counter: Metric, label: &'static str, means: &'static str) -> TroubleCounter {
-    TroubleCounter { counter, label, means }
+    TroubleCounter { counter, label, means, is_of_leaving: false }
 }
+
+/// Returns a counter of segments that were sent again. A process that ends resets its connections:
+/// what was on its way to it is sent again, and nothing was lost.
+const fn resent(counter: Metric, label: &'static str, means: &'static str) -> TroubleCounter {
+    TroubleCounter { counter, label, means, is_of_leaving: true }
+}
+
+/// Reports whether many connections ended between two samples.
+fn many_leave(before: &Interval, now: &Interval) -> bool {
+    let connected = |interval: &Interval| interval.server_kernel.get(Metric::TCP_CURR_ESTAB);
+    let both = connected(before).zip(connected(now));
+    both.is_some_and(|(before, now)| now * LEAVING_SHARE_OF < before * (LEAVING_SHARE_OF - 1))
+}
+
+/// Many are more than one in so many.
+const LEAVING_SHARE_OF: i64 = 10;
 
 /// All trouble counters, the gravest first. Retransmits come last: a network loses a packet now and
 /// then.
@@ -134,15 +161,16 @@ const TROUBLES: &[TroubleCounter] = &[
         "throttled µs",
         "microseconds for which the control group had to wait at its CPU limit",
     ),
-    trouble(
+    resent(
         Metric::TCPEXT_TCP_TIMEOUTS,
         "time-outs",
         "retransmission timers expired without an answer: loss, or a peer that is gone",
     ),
-    trouble(
+    resent(
         Metric::TCP_RETRANS_SEGS,
         "retransmits",
-        "the kernel sent segments again: the network loses or delays them",
+        "the kernel sent segments again: the network loses or delays them, or their receiver stood \
+         still",
     ),
 ];
 
@@ -175,6 +203,29 @@ mod tests {
         assert_eq!(trouble_between(&watch[2], &watch[3]), [("overflows", 3)]);
         assert_eq!(trouble_between(&watch[0], &watch[1]), [], "what is not known has not moved");
         assert_eq!(trouble_counters(&[]), []);
+    }
+
+    #[test]
+    fn segments_that_are_sent_again_as_users_leave_are_no_trouble() {
+        let watch = |connected: [i64; 4]| {
+            let resent = [5, 5, 25, 26];
+            let samples: Vec<_> = (0..4)
+                .map(|n| {
+                    let of = [
+                        (Metric::TCP_CURR_ESTAB, connected[n]),
+                        (Metric::TCP_RETRANS_SEGS, resent[n]),
+                        (Metric::TCPEXT_LISTEN_DROPS, resent[n]),
+                    ];
+                    interval(1000 * n as u64, &of)
+                })
+                .collect();
+            let found = trouble_counters(&samples);
+            found.into_iter().map(|moved| (moved.counter, moved.by)).collect::<Vec<_>>()
+        };
+        let drops = (Metric::TCPEXT_LISTEN_DROPS.name().to_owned(), 21);
+        let again = |by| (Metric::TCP_RETRANS_SEGS.name().to_owned(), by);
+        assert_eq!(watch([150, 150, 150, 150]), [drops.clone(), again(21)]);
+        assert_eq!(watch([150, 150, 2, 2]), [drops, again(1)]);
     }
 
     #[test]
