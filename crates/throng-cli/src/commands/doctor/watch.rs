@@ -1,5 +1,6 @@
 //! `throng doctor --watch`: observes a server's host under load from elsewhere.
 
+mod standing_queue;
 mod summary;
 mod text;
 

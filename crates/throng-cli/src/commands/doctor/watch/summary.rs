@@ -5,6 +5,8 @@ use throng_report::runfile::RunHeader;
 use throng_report::watch::{CounterDelta, WatchEnd, WatchLine};
 use throng_report::{Finding, Interval, Metric};
 
+use super::standing_queue::StandingQueue;
+
 /// The samples of a watch, in the form of a run without a generator. A watch may last for days, so
 /// a long watch keeps only some of them.
 #[derive(Debug, Default)]
@@ -17,10 +19,13 @@ pub(super) struct WatchSummary {
     last: Option<Interval>,
     /// The time of a throng server's last answer, in milliseconds.
     answered_ms: Option<u64>,
+    /// Whether the server's process could be read.
+    is_process_seen: bool,
 }
 
 impl WatchSummary {
     pub(super) fn add(&mut self, line: WatchLine) {
+        self.is_process_seen |= line.process.is_some() || line.server.is_some();
         let interval = as_interval(line);
         if interval.server.is_some() {
             self.answered_ms = Some(interval.at_ms);
@@ -63,7 +68,12 @@ impl WatchSummary {
         let (moved, findings) = (trouble_counters(&self.whole()), self.findings());
         // The kernel's report of a server's end explains more than the server's silence.
         let silence = self.silence().filter(|_| findings.is_empty());
-        let verdict = silence.unwrap_or_else(|| verdict(&moved, &findings));
+        let standing = || StandingQueue::longest(&self.whole()).filter(|_| findings.is_empty());
+        let standing = || standing().map(|queue| queue.describe());
+        let verdict = silence.or_else(standing).unwrap_or_else(|| {
+            let is_seen = self.is_process_seen || self.looks == 0;
+            verdict(&moved, &findings, is_seen)
+        });
         WatchEnd { verdict, looks: self.looks, seconds: self.seconds(), moved, findings }
     }
 
@@ -108,14 +118,21 @@ impl WatchSummary {
 
 /// Returns the verdict of the server's own host, in a sentence: the host does not know what the
 /// users requested.
-fn verdict(moved: &[CounterDelta], found: &[Finding]) -> String {
+fn verdict(moved: &[CounterDelta], found: &[Finding], is_process_seen: bool) -> String {
     match (found.first(), moved.len()) {
         (Some(first), _) => format!("{}; do: {}.", first.first_sentence(), first.remedy),
+        (None, 0) if !is_process_seen => format!(
+            "No cause that stops a server was found on this host, but the server's CPU and memory \
+             could not be seen: {SUDO}."
+        ),
         (None, 0) => "No cause that stops a server was found on this host.".to_owned(),
         (None, 1) => format!("One trouble counter moved, {}.", moved[0].counter),
         (None, n) => format!("{n} trouble counters moved, {} and others.", moved[0].counter),
     }
 }
+
+/// What to do if the process that listens cannot be read.
+pub(super) const SUDO: &str = "run it with sudo, or as the server's user";
 
 /// Converts a sample to a line of the run file: all of it is on the server's side.
 fn as_interval(line: WatchLine) -> Interval {

@@ -9,7 +9,7 @@ use throng_report::render::{bytes, count, findings, or_dash, rate};
 use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
 use throng_report::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 
-use super::summary::WatchSummary;
+use super::summary::{SUDO, WatchSummary};
 use crate::output;
 
 /// Prints the samples of one watch.
@@ -19,11 +19,13 @@ pub(super) struct Lines {
     since_heading: usize,
     /// Whether the server is a throng server, which reports its own number of connections.
     is_throng: bool,
+    /// Established connections on the watched ports, as they were last counted.
+    established: Option<i64>,
 }
 
 impl Lines {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, since_heading: HEADING_EVERY, is_throng: false }
+        Self { json, since_heading: HEADING_EVERY, is_throng: false, established: None }
     }
 
     /// Prints the target of the watch.
@@ -50,11 +52,15 @@ impl Lines {
                     owner.program, owner.pid
                 )
             }
+            Err(why) if why.contains(REFUSED) => format!(
+                "watching {ports}; Ctrl-C ends it\n  the process that listens cannot be seen \
+                 ({why}): {SUDO}, to see its CPU and memory"
+            ),
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
-        if !watch.reads_server_counters() {
-            say("`connected` counts all established connections in this namespace; a throng server \
-                 reports its own"
+        if !watch.reads_server_counters() && header.ports.is_empty() {
+            say("`connected` counts all established connections in this namespace, both ends of \
+                 those on loopback; with --port it counts those of the server"
                 .to_owned());
         }
         if let Some(at) = at {
@@ -79,7 +85,15 @@ impl Lines {
         }
         self.since_heading += 1;
         self.is_throng |= line.server.is_some();
-        output::say(row(line, before, self.is_throng));
+        // They are not counted in each sample.
+        self.established = line.kernel.get(Metric::LISTENER_ESTABLISHED).or(self.established);
+        let connected = match &line.server {
+            Some(server) => Some(server.counters.open as i64),
+            // For a throng server that was silent once, another number would look like its own.
+            None if self.is_throng => None,
+            None => self.established.or_else(|| line.kernel.get(Metric::TCP_CURR_ESTAB)),
+        };
+        output::say(row(line, before, connected));
     }
 
     /// Prints the result of the watch.
@@ -106,17 +120,11 @@ impl Lines {
 }
 
 /// Returns one sample as a row under [`HEADING`].
-fn row(line: &WatchLine, before: &Interval, is_throng: bool) -> String {
+fn row(line: &WatchLine, before: &Interval, connected: Option<i64>) -> String {
     let seconds = line.at_ms.saturating_sub(before.at_ms).max(1) as f64 / 1000.0;
     let gauge = |metric| line.kernel.get(metric);
     let grown = |metric| Some((gauge(metric)? - before.server_kernel.get(metric)?).max(0));
     let per_second = |metric| or_dash(grown(metric), |n| rate(n as f64 / seconds));
-    let connected = match &line.server {
-        Some(server) => Some(server.counters.open as i64),
-        // For a throng server that was silent once, the kernel's number would look like its own.
-        None if is_throng => None,
-        None => gauge(Metric::TCP_CURR_ESTAB),
-    };
     let queue = match (gauge(Metric::LISTENER_ACCEPT_QUEUE_MOST), gauge(Metric::LISTENER_BACKLOG)) {
         (Some(queue), Some(backlog)) => format!("{queue}/{backlog}"),
         _ => "-".to_owned(),
@@ -172,6 +180,9 @@ fn whole_percent(share: f64) -> String {
 fn as_server_side(kernel: &KernelCounters) -> Interval {
     Interval { server_kernel: kernel.clone(), ..Interval::default() }
 }
+
+/// The reason of what this user may not read.
+const REFUSED: &str = "permission denied";
 
 /// Lines between two headings.
 const HEADING_EVERY: usize = 20;
