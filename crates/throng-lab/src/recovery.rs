@@ -109,7 +109,7 @@ pub(crate) fn recovery(users: u64, intervals: &[Interval]) -> Recovery {
     let failed = found.connects_failed.0.iter().map(|(kind, n)| format!("{kind} {n}"));
     found.failed = failed.collect::<Vec<_>>().join(", ");
     found.errors = last.errors.total() - before.errors.total().min(last.errors.total());
-    found.connects_most_per_second = best_second(&during);
+    found.connects_most_per_second = best_second((began, before), &during);
     let measured = || during.iter().map(|(interval, _)| *interval);
     found.connect_p99_us = latency(measured(), |load| load.latencies().connect).p99;
     found.join_p99_us = latency(measured(), |load| load.latencies().join).p99;
@@ -119,15 +119,20 @@ pub(crate) fn recovery(users: u64, intervals: &[Interval]) -> Recovery {
     found
 }
 
-/// Returns the connections established in the best second. The intervals are shorter than that.
-fn best_second(during: &[&(&Interval, &LoadInterval)]) -> f64 {
-    let ok = |at: usize| during[at].1.counters.connects_ok;
-    let at_ms = |at: usize| during[at].0.at_ms;
+/// Returns the connections established in the best second after `began`. The intervals are shorter
+/// than that, and so is the storm of a few users: then all of them came in one second.
+fn best_second(began: (&Interval, &LoadInterval), during: &[&(&Interval, &LoadInterval)]) -> f64 {
+    let all: Vec<_> = std::iter::once(began)
+        .chain(during.iter().map(|(interval, load)| (*interval, *load)))
+        .collect();
+    let ok = |at: usize| all[at].1.counters.connects_ok;
+    let at_ms = |at: usize| all[at].0.at_ms;
     let rate = |to: usize| {
-        let from = (0..to).rev().find(|from| at_ms(to) - at_ms(*from) >= 1000)?;
-        Some((ok(to) - ok(from)) as f64 * 1000.0 / (at_ms(to) - at_ms(from)) as f64)
+        let from = (0..to).rev().find(|from| at_ms(to) - at_ms(*from) >= 1000).unwrap_or(0);
+        let span_ms = (at_ms(to) - at_ms(from)).max(1000);
+        ok(to).saturating_sub(ok(from)) as f64 * 1000.0 / span_ms as f64
     };
-    (0..during.len()).filter_map(rate).fold(0.0, f64::max)
+    (1..all.len()).map(rate).fold(0.0, f64::max)
 }
 
 /// The time for which all users must be joined, before and after the restart.
@@ -148,6 +153,18 @@ mod tests {
         }
         let kernel = [(Metric::TCPEXT_LISTEN_OVERFLOWS, refused as i64)].into();
         Interval { at_ms, span_ms: 500, load: Some(load), kernel, ..Interval::default() }
+    }
+
+    #[test]
+    fn users_that_are_all_back_within_a_second_have_a_best_second() {
+        let run = [
+            interval(0, 200, 200, 0),
+            interval(250, 0, 200, 0),
+            interval(500, 120, 320, 0),
+            interval(750, 200, 400, 0),
+            interval(1000, 200, 400, 0),
+        ];
+        assert_eq!(recovery(200, &run).connects_most_per_second, 200.0);
     }
 
     #[test]
