@@ -101,8 +101,8 @@ mod tests {
     #[test]
     fn a_queue_that_stands_for_seconds_is_told_with_what_the_server_did() {
         let stood = longest(&[0, 4, 9, 9, 30, 0], Some(1_000_000)).unwrap();
-        let begin = "The server accepted too slowly for 3.0 s, from 1.0 s on: 30 connections waited \
-                     in its accept queue. It used 1.00 CPUs meanwhile, so it computes";
+        let begin = "The server accepted too slowly for 3.0 s, from 1.0 s on: 30 connections \
+                     waited in its accept queue. It used 1.00 CPUs meanwhile, so it computes";
         assert!(stood.starts_with(begin), "{stood}");
         let waits = longest(&[9, 9, 9], Some(10_000)).unwrap();
         assert!(waits.contains("It used 0.01 CPUs meanwhile, so it waits"), "{waits}");
