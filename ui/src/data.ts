@@ -14,7 +14,7 @@ export interface Latency {
 export interface Finding {
   id: string; side: string; severity: string; confidence: number; text: string; remedy: string
   evidence: { counter: string; from: number; to: number; at_ms: number }[]
-  follows_from?: string | null
+  follows_from?: string | null; machines?: string[]
 }
 
 export interface Judgement { threshold: string; met: boolean; value: number | null; measured: string }

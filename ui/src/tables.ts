@@ -30,6 +30,7 @@ function findings(run: Run): HTMLElement | null {
     h("ol.findings", {}, findings.map((finding, index) => h("li", { id: `finding-${index + 1}` },
       h("p", {}, h("span.side", {}, finding.side), " ", finding.text,
         finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
+      finding.machines?.length ? h("p.note", {}, `at ${finding.machines.join(", ")}`) : null,
       finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)
         : finding.remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, finding.remedy), copyButton(finding.remedy)) : null,
       h("ul.evidence", {}, finding.evidence.map(({ counter, from, to, at_ms }) =>

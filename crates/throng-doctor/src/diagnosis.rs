@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 
 use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
 
+use crate::finding_machines::with_machines;
 use crate::history::History;
 use crate::import_verdict::verdict_of_import;
 use crate::missed_thresholds::MissedThresholds;
@@ -26,7 +27,8 @@ pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) 
     if let Some(imported) = &history.header.imported {
         return Diagnosis { verdict: verdict_of_import(&run, imported), ..Diagnosis::default() };
     }
-    let found = ranked(RULES.iter().filter_map(|rule| Some((rule, rule.find(&run)?))).collect());
+    let found = RULES.iter().filter_map(|rule| Some((rule, with_machines(&run, rule.find(&run)?))));
+    let found = ranked(found.collect());
     let verdict = verdict(&run, &found);
     Diagnosis { verdict, findings: without_rules(found), unseen: unseen(history) }
 }

@@ -18,6 +18,7 @@ mod diagnosis;
 mod endpoint_facts;
 mod fact;
 pub mod files;
+mod finding_machines;
 mod first_error;
 mod fleet_machines;
 mod gaps;
@@ -73,7 +74,7 @@ pub use proc_root::{KeptFile, ProcRoot};
 pub use run_view::{LoadLevel, RunView};
 pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, WatchedProcess};
 pub use syn_recv::SynRecvMeter;
-pub use trouble_counters::{trouble_between, trouble_counters};
+pub use trouble_counters::{trouble_between, trouble_counters, troubles_of_kernel};
 
 /// Returns the `/proc` root of a recorded tree in `tests/data`.
 #[cfg(test)]

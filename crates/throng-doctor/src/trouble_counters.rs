@@ -4,13 +4,24 @@
 //! affected, so this reports what happened and leaves open whether it matters.
 
 use throng_report::watch::CounterDelta;
-use throng_report::{Growth, Interval, Limit, Metric, Series};
+use throng_report::{Growth, Interval, KernelCounters, Limit, Metric, Series};
 
 /// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
 /// delta).
 pub fn trouble_between(before: &Interval, now: &Interval) -> Vec<(&'static str, u64)> {
     let of = |trouble: &TroubleCounter| Some((trouble.label, trouble.growth([before, now])?.by()));
     TROUBLES.iter().filter_map(of).collect()
+}
+
+/// Returns by how much the trouble counters of one kernel grew, by the names of their metrics.
+pub fn troubles_of_kernel(
+    before: &KernelCounters,
+    now: &KernelCounters,
+) -> impl Iterator<Item = (&'static str, u64)> {
+    TROUBLES.iter().filter_map(move |trouble| {
+        let grown = now.get(trouble.counter)? - before.get(trouble.counter)?;
+        Some((trouble.counter.name(), u64::try_from(grown).ok().filter(|grown| *grown > 0)?))
+    })
 }
 
 /// Returns the trouble counters that grew in a whole recording, the gravest first.

@@ -10,6 +10,7 @@ use throng_report::search::NO_CAUSE;
 use throng_report::{Finding, Grade, Severity, Summary};
 
 use crate::counted::{connections, counted};
+use crate::finding_machines::at_machines;
 use crate::headroom::{Headroom, headroom};
 use crate::impact::{FAILURES_ONE_IN, GAP_MS};
 use crate::progress::failed_in_part;
@@ -34,7 +35,7 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     let missed = missed.map(|missed| missed.describe(run));
     let mut verdict = match (missed, cause) {
         (Some(missed), Some(cause)) => {
-            format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(cause))
+            format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(run, cause))
         }
         (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run, is_about_errors)),
         (None, Some(_)) => told(run, &found[0]),
@@ -54,17 +55,17 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     }
     let mut next = None;
     if let Some((_, graver)) = graver.filter(|_| leads.is_none()) {
-        remarks.push(cause_and_remedy(graver));
+        remarks.push(cause_and_remedy(run, graver));
     } else if let Some(beside) = first.and_then(|first| beside_delays(first, found)) {
-        next = Some(cause_and_remedy(beside));
+        next = Some(cause_and_remedy(run, beside));
     } else if graver.is_none()
         && cause.is_none()
         && let Some((rule, other)) = found.iter().find(|found| !is_caveat(found))
     {
         match rule.class_of(other) {
-            FindingClass::Note => remarks.push(cause_and_remedy(other)),
+            FindingClass::Note => remarks.push(cause_and_remedy(run, other)),
             FindingClass::Cause | FindingClass::Consequence => {
-                next = Some(cause_and_remedy(other));
+                next = Some(cause_and_remedy(run, other));
             }
         }
     }
@@ -89,7 +90,7 @@ fn beside_delays<'a>((cause, _): &RuleFinding, found: &'a [RuleFinding]) -> Opti
 fn told(run: &RunView<'_>, found: &RuleFinding) -> String {
     let (_, cause) = found;
     let (did, at) = (what_became_of_it(run, found), at_load(run, cause));
-    format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(cause))
+    format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(run, cause))
 }
 
 /// Reports whether at least half of what users attempted failed.
@@ -127,8 +128,9 @@ pub(crate) fn missed(run: &RunView<'_>) -> Option<String> {
     Some(MissedWithCause::of(run, &[])?.describe(run))
 }
 
-fn cause_and_remedy(cause: &Finding) -> String {
-    format!("{}; do: {}.", lower(cause.first_sentence()), cause.remedy)
+fn cause_and_remedy(run: &RunView<'_>, cause: &Finding) -> String {
+    let at = at_machines(run, cause);
+    format!("{}{at}; do: {}.", lower(cause.first_sentence()), cause.remedy)
 }
 
 /// Returns ` at ` and the load that the run had reached when the cause's first evidence was

@@ -8,12 +8,15 @@ use std::ops::Range;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_doctor::troubles_of_kernel;
 use throng_lab::recorder::KernelReading;
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
-use throng_report::{Histogram, LoadInterval, MachineInterval, MachineUse, RunEventKind};
+use throng_report::{
+    Histogram, KernelCounters, LoadInterval, MachineInterval, MachineUse, RunEventKind, Tally,
+};
 
 use crate::coordinator::{Coordinator, Member, MemberState};
 use crate::machine_totals::MachineTotals;
@@ -54,6 +57,8 @@ struct Machine {
     before: (u64, Vec<u64>),
     /// The number of its last report that a coordinator before this one has recorded.
     recorded: u64,
+    /// Its kernel's counters at its first report.
+    kernel_before: Option<KernelCounters>,
     /// True while its first core stands for all of them, with the sum that was recorded.
     is_summed: bool,
     lag: Histogram,
@@ -87,6 +92,7 @@ impl Machines {
             reports: 0,
             before: (0, Vec::new()),
             recorded: 0,
+            kernel_before: None,
             is_summed: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
@@ -187,6 +193,9 @@ impl Machines {
         }
         if report.is_last && !matches!(machine.state, MachineState::Failed(_)) {
             machine.state = MachineState::Over;
+        }
+        if machine.kernel_before.is_none() && !report.kernel.is_empty() {
+            machine.kernel_before = Some(report.kernel.clone());
         }
         machine.last = report;
     }
@@ -390,6 +399,7 @@ impl Machine {
         (stats.core_id, stats.taken_at) = (0, Instant::ZERO);
         let (at_us, cpu_user_us) = (self.last.at_us, self.last.process.cpu_user_us);
         let (counters, errors) = (stats.counters.clone(), stats.errors_total());
+        let troubles = self.troubles(&stats);
         let totals = MachineTotals { at_us, cpu_user_us, stats };
         let is_lost = matches!(self.state, MachineState::Lost | MachineState::Failed(_));
         let p99 =
@@ -416,11 +426,27 @@ impl Machine {
             cpu_us: self.last.process.cpu_us(),
             rss_bytes: self.last.process.rss_bytes,
             machine: self.last.machine.clone(),
+            troubles,
         };
         for histogram in [&mut self.lag, &mut self.connect, &mut self.message] {
             histogram.clear();
         }
         interval
+    }
+
+    /// Returns what went wrong there since the run began, by the names that evidence has.
+    fn troubles(&self, stats: &CoreStats) -> BTreeMap<String, u64> {
+        let (mut failed, mut errors) = (Tally::default(), Tally::default());
+        stats.add_connect_failures_to(&mut failed);
+        stats.add_errors_to(&mut errors);
+        let failed = failed.0.into_iter().map(|(why, n)| (format!("connect_failed.{why}"), n));
+        let errors = errors.0.into_iter().map(|(kind, n)| (format!("errors.{kind}"), n));
+        let mut troubles: BTreeMap<_, _> = failed.chain(errors).collect();
+        if let Some(before) = &self.kernel_before {
+            let grown = troubles_of_kernel(before, &self.last.kernel);
+            troubles.extend(grown.map(|(name, by)| (name.to_owned(), by)));
+        }
+        troubles
     }
 
     /// Returns the time since the last report of the interval before, and the use of the busiest

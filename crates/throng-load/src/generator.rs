@@ -12,6 +12,7 @@ mod error_facts;
 mod error_log;
 mod error_name;
 mod error_samples;
+mod failures;
 mod followed;
 mod incidents;
 mod marker;

@@ -28,6 +28,10 @@ pub struct Finding {
     /// The id of the finding that causes this one, if that was found too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_from: Option<String>,
+    /// The machines of a fleet at which it happened. Empty if it is not known, and for a run of one
+    /// machine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machines: Vec<String>,
 }
 
 impl Finding {
@@ -42,6 +46,7 @@ impl Finding {
             remedy: String::new(),
             text: text.into(),
             follows_from: None,
+            machines: Vec::new(),
         }
     }
 
@@ -155,6 +160,9 @@ impl fmt::Display for Side {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.side, self.text)?;
+        if !self.machines.is_empty() {
+            write!(f, " It was at {}.", listed(&self.machines))?;
+        }
         if self.confidence < 1.0 {
             write!(f, " (confidence {:.0} %)", self.confidence * 100.0)?;
         }
@@ -171,6 +179,19 @@ impl fmt::Display for Finding {
         }
     }
 }
+
+/// Returns names in a list, the first few if there are many.
+pub fn listed(names: &[String]) -> String {
+    let shown = &names[..names.len().min(LISTED_MAX)];
+    match (names.len() - shown.len(), shown) {
+        (0, [one]) => one.clone(),
+        (0, [first @ .., last]) => format!("{} and {last}", first.join(", ")),
+        (others, _) => format!("{} and {others} more", shown.join(", ")),
+    }
+}
+
+/// Names that a list shows.
+const LISTED_MAX: usize = 3;
 
 #[cfg(test)]
 mod tests {

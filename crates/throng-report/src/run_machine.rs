@@ -1,5 +1,7 @@
 //! The machines of a run that several of them make together.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ceiling::Ceiling;
@@ -94,6 +96,10 @@ pub struct MachineInterval {
     /// CPU time of the machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machine: Option<MachineUse>,
+    /// What went wrong there since the run began, by the names that evidence has:
+    /// `connect_failed.EMFILE`, `errors.timeout`, `TcpExt.TCPTimeouts`. What is zero is left out.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub troubles: BTreeMap<String, u64>,
 }
 
 impl MachineInterval {

@@ -407,12 +407,6 @@ impl CoreStats {
     pub(super) fn count_close(&mut self, code: Option<u16>) {
         count(&mut self.close_codes, code);
     }
-
-    /// Returns the number of errors of established connections.
-    pub fn errors_total(&self) -> u64 {
-        let closed: u64 = self.close_codes.iter().map(|(_, count)| count).sum();
-        closed + self.errors.iter().sum::<u64>()
-    }
 }
 
 /// Adds one to the count of `kind`.

@@ -3,24 +3,19 @@
 //! Cores hand over their stats at different moments. So the stats carry the moment, and an interval
 //! says over which time its counters have grown.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::http_status::unexpected_status;
 use throng_report::{
     AddressConnects, CueWaits, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind,
-    StepInterval, Tally,
+    StepInterval,
 };
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{
-    AddressTally, CoreStats, CueTally, ErrorKind, Incidents, gap_of_all, outage_of_all,
-};
+use crate::generator::{AddressTally, CoreStats, CueTally, Incidents, gap_of_all, outage_of_all};
 use crate::program::{Cue, CueKind, Probe, RateLimit};
-use crate::user::close_code_name;
 
 /// Adds up the stats of all cores.
 pub struct Collector {
@@ -211,31 +206,18 @@ impl Collector {
         interval.cores_silent = self.views.iter().filter(|view| view.is_pending).count() as u64;
         interval.grown_us = grown_us(self.views.iter().filter_map(CoreView::growth));
         self.views.iter_mut().for_each(|view| view.began = None);
-        let mut failed = BTreeMap::new();
         for CoreView { last, .. } in &self.views {
             interval.counters.merge(&last.counters);
             interval.core.merge(&last.core);
             interval.followed.add(&last.followed);
             add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
-            for kind in ErrorKind::ALL {
-                // Unexpected statuses are counted one by one.
-                if kind != ErrorKind::HttpStatus {
-                    interval.errors.add(kind.name(), last.errors[kind as usize]);
-                }
-            }
+            last.add_errors_to(&mut interval.errors);
+            last.add_connect_failures_to(&mut interval.connect_failed);
             for count in last.statuses.iter() {
                 interval.http_statuses.add(&count.status.to_string(), count.answers);
-                interval.errors.add(&unexpected_status(count.status), count.unexpected);
-            }
-            for (code, count) in &last.close_codes {
-                interval.errors.add(&close_code_name(*code), *count);
-            }
-            for (why, count) in &last.connect_failures {
-                *failed.entry(why.to_string()).or_default() += count;
             }
         }
         interval.core.turn_us_most = turn_us_most;
-        interval.connect_failed = Tally(failed);
         let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
         interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
         if self.classes.len() > 1 {

@@ -125,10 +125,8 @@ impl ClassTraits {
     /// Returns the traits of all classes.
     pub(crate) fn of(program: &Program) -> Vec<Self> {
         let classes = 0..program.classes().len();
-        let traits = classes.map(|class| Self {
-            expects: program.expects(class),
-            resets: program.resets(class),
-        });
+        let traits = classes
+            .map(|class| Self { expects: program.expects(class), resets: program.resets(class) });
         traits.collect()
     }
 }

@@ -127,6 +127,9 @@ impl RunExport<'_> {
 
 fn finding(finding: &Finding) -> String {
     let mut text = format!("1. **\\[{}\\]** {}\n", finding.side, escaped(&finding.text));
+    if !finding.machines.is_empty() {
+        _ = writeln!(text, "   - at {}", escaped(&finding.machines.join(", ")));
+    }
     for Evidence { counter, from, to, at_ms } in &finding.evidence {
         let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
         let at_s = *at_ms as f64 / 1000.0;

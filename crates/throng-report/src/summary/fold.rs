@@ -191,11 +191,7 @@ impl SummaryFold {
             turns: self.turns(),
             cues: CueSummary::of(last),
             limits: last.limits.iter().map(LimitSummary::from).collect(),
-            generator: GeneratorSummary {
-                lag_grade,
-                grade_without_lag,
-                ..self.generator(lag_us)
-            },
+            generator: GeneratorSummary { lag_grade, grade_without_lag, ..self.generator(lag_us) },
             machines: self.machines.summaries(),
             machine: self.machine(),
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
