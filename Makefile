@@ -45,6 +45,10 @@ pictures: $(THRONG) clients
 # run here; `cargo test` alone makes new ones each time. One suite alone: make test ONLY=walls
 test: export PROPTEST_RNG_SEED ?= 1
 test: export CARGO := $(CARGO)
+# A machine of a pipeline builds once: what a second build would reuse costs it time only.
+ifdef CI
+test: export CARGO_INCREMENTAL ?= 0
+endif
 test: clients
 	$(CARGO) test --locked --workspace --no-run --quiet
 	$(or $(CARGO_TARGET_DIR),target)/debug/xtask test $(ONLY)

@@ -279,7 +279,7 @@ mod tests {
         check(demand(100_001, 1.0, 1.0), &two, Some(6), PlanLimit::Connections);
         check(demand(1_000_000_000, 1.0, 1.0), &two, Some(50_000), PlanLimit::Connections);
         let plan = MachinePlan::new(demand(100_000, 1.0, 1.0), &two);
-        assert!(!plan.is_enough());
+        assert_eq!(plan.is_enough(), Some(false));
         assert_eq!((plan.known, plan.parts.len()), (2, 2));
         assert_eq!((plan.parts[0].connections, plan.parts[0].share), (20_000, 0.2));
     }
