@@ -43,10 +43,9 @@ mod tests {
     /// A run of three machines, of which the first so many had no fd left.
     fn fleet(without_fds: usize) -> Run {
         let names = ["eu-1", "eu-2", "eu-3"];
-        let run = Run::quiet().with_header(move |header| {
-            let machine = |name: &str| RunMachine { name: name.into(), ..RunMachine::default() };
-            header.machines = names.map(machine).into();
-        });
+        let machine = |name: &str| RunMachine { name: name.into(), ..RunMachine::default() };
+        let mut run = Run::quiet();
+        run.header.machines = names.map(machine).into();
         run.loaded(move |load, second| {
             let failed = 3 * second;
             load.connect_failed.add("EMFILE", failed * without_fds as u64);
@@ -65,8 +64,8 @@ mod tests {
     #[test]
     fn a_finding_of_clients_names_their_machines() {
         let check = |without_fds: usize, named: &[&str], words: &str| {
-            let run = fleet(without_fds);
-            let diagnosis = run.diagnosis();
+            let (history, summary) = fleet(without_fds).whole();
+            let diagnosis = crate::diagnose(&history, &summary, &[]);
             let found = diagnosis.findings.iter().find(|found| found.id == "fds_exhausted");
             assert_eq!(found.unwrap().machines, named);
             assert!(diagnosis.verdict.contains(words), "{}", diagnosis.verdict);
