@@ -129,7 +129,7 @@ impl AgentRun {
                 self.stage = Stage::Preparing;
                 Some(AgentAction::Prepare(order))
             }
-            // A run of which nothing is here any more.
+            // Nothing of this run is left here.
             (Stage::New, _) | (Stage::Preparing, Order::Abandon) => {
                 self.stage = Stage::Abandoned;
                 None

@@ -76,7 +76,7 @@ pub(crate) fn restart_deliveries(
 }
 
 /// The end of an interval.
-struct Moment {
+struct RoomSample {
     at_ms: u64,
     /// All users were there, on servers that were known to share their topics.
     has_all: bool,
@@ -84,15 +84,15 @@ struct Moment {
 
 /// Returns the moments of the load at which the users of all cores are known, and those at which a
 /// server ended, in order.
-fn moments(users: u64, intervals: &[Interval], servers: &ServerHistory) -> Vec<Moment> {
+fn moments(users: u64, intervals: &[Interval], servers: &ServerHistory) -> Vec<RoomSample> {
     let moment = |interval: &Interval| {
         let load = whole_load(interval).filter(|load| !load.is_leaving())?;
         let at_ms = interval.at_ms;
         let has_all = load.counters.joined >= users && servers.shared_at(at_ms);
-        Some(Moment { at_ms, has_all })
+        Some(RoomSample { at_ms, has_all })
     };
     let ended = servers.sharing.iter().filter(|(_, is_sharing)| !is_sharing);
-    let ended = ended.map(|(at_ms, _)| Moment { at_ms: *at_ms, has_all: false });
+    let ended = ended.map(|(at_ms, _)| RoomSample { at_ms: *at_ms, has_all: false });
     let mut moments: Vec<_> = intervals.iter().filter_map(moment).chain(ended).collect();
     moments.sort_by_key(|moment| moment.at_ms);
     moments
@@ -100,7 +100,7 @@ fn moments(users: u64, intervals: &[Interval], servers: &ServerHistory) -> Vec<M
 
 /// Reports whether all users are known to have been there from [`SETTLED_MS`] before a broadcast
 /// until as long after it. Without a moment on either side, this is unknown.
-fn is_settled(moments: &[Moment], due_ms: u64) -> bool {
+fn is_settled(moments: &[RoomSample], due_ms: u64) -> bool {
     let after = moments.partition_point(|moment| moment.at_ms < due_ms + SETTLED_MS);
     let before = moments.partition_point(|moment| moment.at_ms + SETTLED_MS <= due_ms);
     before > 0

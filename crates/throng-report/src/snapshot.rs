@@ -52,8 +52,8 @@ pub fn is_of_family(name: &str, family: &str) -> bool {
     name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Reports whether an error of this kind is a wait that was given up: `expect_timeout`, or a connect
-/// that had no answer in time.
+/// Reports whether an error of this kind is a wait that was given up: `expect_timeout`, or a
+/// connect that had no answer in time.
 pub fn is_time_out(kind: &str) -> bool {
     matches!(kind, "timeout" | "ETIMEDOUT") || kind.ends_with("_timeout")
 }

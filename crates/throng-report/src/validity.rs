@@ -5,7 +5,7 @@
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
 //! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
-//! | answers without a latency: after a time-out, they may be the late ones | above 1 % | above 50 % |
+//! | answers without a latency, since they may be late ones | above 1 % | above 50 % |
 //! | times that the server sent what no HTTP request asked for, of all answers | above 1 % | |
 //! | lag of at least half of a shown or judged latency, at the same percentile | above 10 ms | |
 //! | arrivals that were due and did not start | above 1 % | above 5 % |
@@ -313,8 +313,8 @@ impl ValidityFacts {
         ))
     }
 
-    /// Returns the grade for answers without a latency, with the reason; `None` if it is valid. They
-    /// falsify no latency, but those of the others stand for all.
+    /// Returns the grade for answers without a latency, with the reason; `None` if it is valid.
+    /// They falsify no latency, but those of the others stand for all.
     fn out_of_step_answers_grade(&self) -> Option<(Grade, String)> {
         let (late, answers) = (self.answers_out_of_step, self.answers);
         let share = late as f64 / answers.max(1) as f64;

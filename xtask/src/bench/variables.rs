@@ -139,12 +139,12 @@ impl Bench<'_> {
         })
     }
 
-    fn start_server(&self) -> Result<(Server, String), String> {
+    fn start_server(&self) -> Result<(ChatProcess, String), String> {
         let mut node = Command::new("node");
         node.arg(&self.server).args(["users.csv", "none"]).current_dir(&self.folder);
         // It ends with its standard input.
         node.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut server = Server(node.spawn().map_err(|e| format!("cannot start node: {e}"))?);
+        let mut server = ChatProcess(node.spawn().map_err(|e| format!("cannot start node: {e}"))?);
         let mut port = String::new();
         let output = server.0.stdout.take().ok_or("no output of node")?;
         BufReader::new(output).read_line(&mut port).map_err(|e| e.to_string())?;
@@ -222,9 +222,9 @@ impl Bench<'_> {
 }
 
 /// The server in Node; it ends when this is dropped.
-struct Server(Child);
+struct ChatProcess(Child);
 
-impl Drop for Server {
+impl Drop for ChatProcess {
     fn drop(&mut self) {
         _ = self.0.kill();
         _ = self.0.wait();

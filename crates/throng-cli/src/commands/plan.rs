@@ -103,7 +103,9 @@ Examples:
 fn of_one_kind(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "connections" | "connections_per_node" => arg.conflicts_with("agents"),
-        "nodes_per_machine" => arg.requires("connections_per_node"),
+        "nodes" | "nodes_per_machine" => {
+            arg.requires("connections_per_node").conflicts_with("agents")
+        }
         "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
         | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {
             arg.requires("connections").conflicts_with_all(["connections_per_node", "agents"])

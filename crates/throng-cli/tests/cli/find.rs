@@ -4,9 +4,10 @@ use serde_json::Value;
 
 use crate::process::{Running, TestDir};
 
-/// A server that holds as many connections as its limit allows, and closes the others. It takes note
-/// of all that have ended before it accepts the next one, so the connections of one run do not count
-/// in the next, however slow the machine is. It refuses connects until the file AWAITED exists.
+/// A server that holds as many connections as its limit allows, and closes the others. It takes
+/// note of all that have ended before it accepts the next one, so the connections of one run do not
+/// count in the next, however slow the machine is. It refuses connects until the file AWAITED
+/// exists.
 const LIMITED: &str = r#"
 import os, select, socket, time
 
@@ -61,7 +62,8 @@ fn listening(dir: &TestDir) -> Option<(Running, String)> {
 }
 
 /// Every user is answered once when it is connected, and has a second and a half for both. That
-/// this machine is slow makes no errors, and a late generator decides what is an error all the same.
+/// this machine is slow makes no errors, and a late generator decides what is an error all the
+/// same.
 fn scenario(port: &str) -> String {
     format!(
         "target: tcp://127.0.0.1:{port}\n\

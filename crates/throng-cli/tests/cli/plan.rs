@@ -150,7 +150,7 @@ fn a_plan_refuses_the_flags_of_another_kind_of_plan() {
     };
     refused(&agents, &["--connections", "1M"], &["cannot be used with", "--connections"]);
     refused(&agents, &["--messages-per-s", "1k"], &["cannot be used with", "--messages-per-s"]);
-    refused(&agents, &["--nodes-per-machine", "2"], &["--connections-per-node"]);
+    refused(&agents, &["--nodes-per-machine", "2"], &["cannot be used with"]);
     refused(&connections, &["--users", "5"], &["required", "--agents"]);
     refused(&connections, &["--set", "a=1"], &["required", "--agents"]);
     refused(&connections, &["--bus-group", "g"], &["required", "--agents"]);

@@ -171,8 +171,11 @@ impl Disease {
             let other_us = other[format!("{percentile}_us")].as_f64().unwrap();
             // On a busy machine the other client reads late, too, by as much as it sends late.
             let allowed_us = 0.02 * other_us + other["late_us"].as_f64().unwrap();
+            // What holds up the server for a moment may meet one client and not the other: that
+            // decides a high percentile, and makes it longer only.
+            let longer_us = if *percentile == "p50" { 0.0 } else { 0.25 * other_us };
             assert!(
-                (own_us - other_us).abs() <= allowed_us,
+                (-allowed_us..=allowed_us + longer_us).contains(&(own_us - other_us)),
                 "{name}, {percentile}: {own_us} µs, the other client {other_us} µs, {other}"
             );
         }

@@ -35,7 +35,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         RULE.id,
         Side::Client,
         format!(
-            "The generator was late by {} (p99 over the run): {}. It did not send on time, so {so}.{}",
+            "The generator was late by {} (p99 over the run): {}. It did not send on time, so \
+             {so}.{}",
             micros(late),
             short.cause,
             short.detail

@@ -55,8 +55,8 @@ impl<'a> MissedWithCause<'a> {
     }
 }
 
-/// Reports whether a finding can be the cause: a latency is missed by what delays answers, errors by
-/// what makes them fail. A count or a rate is missed by either.
+/// Reports whether a finding can be the cause: a latency is missed by what delays answers, errors
+/// by what makes them fail. A count or a rate is missed by either.
 fn explains((rule, finding): &RuleFinding, missed: &MissedThreshold, summary: &Summary) -> bool {
     if missed.latency.is_some() && missed.value.is_some() {
         return !rule.has(RuleTrait::DelaysNothing);

@@ -241,6 +241,7 @@ fn the_schema_knows_each_member_of_a_diagnosis() {
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     let mut diagnosis = run("orders").diagnosis;
     diagnosis.findings[0].follows_from = Some("x".to_owned());
+    diagnosis.findings[0].machines = vec!["x".to_owned()];
     let real = serde_json::to_value(&diagnosis).unwrap();
     let finding = &schema["$defs"]["finding"];
     let evidence = &schema["$defs"]["evidence"];

@@ -46,8 +46,8 @@ pub(crate) fn machines(summary: &Summary) -> Option<Table> {
 }
 
 /// Explains the table.
-pub(crate) const MACHINES_NOTE: &str = "Of each agent: the most users, the best second, the p99 of its worst interval, and how \
-     exactly it began with the others.";
+pub(crate) const MACHINES_NOTE: &str = "Of each agent: the most users, the best \
+     second, the p99 of its worst interval, and how exactly it began with the others.";
 
 /// Columns that are left out where the table is too wide, one after another.
 pub(super) const LEFT_OUT_FIRST: [&str; 4] = [MEMORY, CPUS, CONNECT, START];

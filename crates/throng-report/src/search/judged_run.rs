@@ -79,8 +79,8 @@ impl JudgedRun<'_> {
         slo.iter().filter_map(|slo| slo.usage(self.summary)).reduce(f64::max)
     }
 
-    /// Returns the verdict of the run. Where the diagnosis found no cause of what was missed, as in a
-    /// run with a few errors, the first error of the most frequent kind takes its place.
+    /// Returns the verdict of the run. Where the diagnosis found no cause of what was missed, as in
+    /// a run with a few errors, the first error of the most frequent kind takes its place.
     fn verdict(&self) -> String {
         let Diagnosis { verdict, findings, .. } = self.diagnosis;
         let missed = self.judgements.iter().find(|judgement| !judgement.met);

@@ -158,6 +158,7 @@ fn every_field_of_an_interval_is_documented() {
             message_us_p99: Some(1),
             busiest_core_permille: Some(1),
             machine: Some(MachineUse::default()),
+            troubles: [(ANY.to_owned(), 1)].into(),
             ..MachineInterval::default()
         }],
     };
@@ -366,9 +367,15 @@ fn constants_are_documented_as_they_are() {
     assert!(document.contains(&part), "{part}");
     rule(
         "answers that [may be another's](scenario.md#an-answer-belongs-to-its-question): \
-         `doubtful` and `out_of_step`",
+         `doubtful`",
         validity::DOUBTFUL_DEGRADED * 100.0,
         validity::DOUBTFUL_INVALID * 100.0,
+        "%",
+    );
+    rule(
+        "answers without a latency, since they may be late ones: `out_of_step`",
+        validity::OUT_OF_STEP_DEGRADED * 100.0,
+        validity::OUT_OF_STEP_INVALID * 100.0,
         "%",
     );
     let ceiling = validity::CEILING_SHARE_DEGRADED * 100.0;

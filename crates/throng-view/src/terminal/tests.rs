@@ -160,7 +160,8 @@ fn a_verdict_that_has_no_room_ends_with_an_ellipsis() {
     };
     assert_eq!(verdict(40, 12), "valid so far  Missed: errors 15, asked …");
     assert_eq!(verdict(62, 16), "valid so far  Missed: errors 15, asked < 10; no cause was …");
-    assert_eq!(verdict(80, 16), "valid so far  Missed: errors 15, asked < 10; no cause was found.");
+    let whole = "valid so far  Missed: errors 15, asked < 10; no cause was found for its 15 …";
+    assert_eq!(verdict(80, 16), whole);
 }
 
 #[test]

@@ -72,7 +72,8 @@ impl AgentsPlan {
         self.agents.is_some()
     }
 
-    /// Refuses the flag `--bus` without `--agents`. In the environment, a bus is for other commands.
+    /// Refuses the flag `--bus` without `--agents`. In the environment, a bus is for other
+    /// commands.
     pub(super) fn refuse_bus(&self) -> Result<(), Failure> {
         if self.bus.bus.is_some() && self.bus.bus != std::env::var(BUS_VARIABLE).ok() {
             return Err(Failure::new(
@@ -268,8 +269,8 @@ fn shared_machines(chosen: &[&KnownAgent]) -> Vec<String> {
         let names: Vec<_> = facts().filter(is_same).map(|it| it.name.as_str()).collect();
         if names.len() > 1 {
             notes.push(format!(
-                "{} share a machine: they measured one another at the same time, and each counts all of its \
-                 memory",
+                "{} share a machine: they measured one another at the same time, and each counts \
+                 all of its memory",
                 names.join(", ")
             ));
         }
