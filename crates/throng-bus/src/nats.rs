@@ -332,7 +332,7 @@ async fn subscribe(
         messages.push(one.map_err(|error| away(error.to_string()))?);
     }
     let inbox = client.new_inbox();
-    let own = [&patterns[..], &[inbox.clone()]].concat();
+    let own = [&patterns[..], std::slice::from_ref(&inbox)].concat();
     let round_trip = async {
         let mut echo =
             client.subscribe(inbox.clone()).await.map_err(|error| away(error.to_string()))?;

@@ -261,15 +261,12 @@ fn resolve(target: &Target) -> Result<Vec<SocketAddr>, LoadError> {
 /// all targets are too. IPv4 is preferred: `localhost` is both, and many servers listen on
 /// 127.0.0.1 alone.
 fn of_one_family(hosts: &[(&str, Vec<SocketAddr>)]) -> Result<Vec<SocketAddr>, LoadError> {
-    let families: [(_, fn(&SocketAddr) -> bool); 2] =
-        [("IPv4", SocketAddr::is_ipv4), ("IPv6", SocketAddr::is_ipv6)];
-    let lacks = |is_it: fn(&SocketAddr) -> bool| {
+    let lacking = |is_it: fn(&SocketAddr) -> bool| {
         hosts.iter().find(|(_, addresses)| !addresses.iter().any(is_it)).map(|(host, _)| *host)
     };
-    let [no_v4, no_v6] = families.map(|(_, is_it)| lacks(is_it));
-    let (_, is_it) = match (no_v4, no_v6) {
-        (None, _) => families[0],
-        (_, None) => families[1],
+    let is_v4 = match (lacking(SocketAddr::is_ipv4), lacking(SocketAddr::is_ipv6)) {
+        (None, _) => true,
+        (_, None) => false,
         (Some(no_v4), Some(no_v6)) => {
             return Err(LoadError::Options(format!(
                 "the hosts of the target have no address family in common: {no_v4} has no IPv4 \
@@ -280,7 +277,7 @@ fn of_one_family(hosts: &[(&str, Vec<SocketAddr>)]) -> Result<Vec<SocketAddr>, L
     };
     let mut seen = HashSet::new();
     let all = hosts.iter().flat_map(|(_, addresses)| addresses).copied();
-    Ok(all.filter(|address| is_it(address) && seen.insert(*address)).collect())
+    Ok(all.filter(|address| address.is_ipv4() == is_v4 && seen.insert(*address)).collect())
 }
 
 /// Returns the kernel's range of source ports in this network namespace.
