@@ -196,7 +196,7 @@ user:
   # A chat.
   - get: /health
   - connect: {path: /socket, headers: {origin: http://localhost}}
-  - receive: {json: {type: hello}, timeout: 2s, capture: {id: /id}}
+  - receive: {json: {type: hello, id: {$exists: true}}, timeout: 2s, capture: {id: /id}}
   - set: {room: "${choice('red', 'blue')}"}
   - send: {json: {type: join, room: "${room}", "n": 7, seen: null}}
   - expect: joined

@@ -1,7 +1,5 @@
 //! Searches against made-up servers.
 
-mod token_bucket;
-
 use throng_base::Prng;
 
 use super::*;
@@ -32,18 +30,12 @@ pub(super) fn record() -> SearchRecord {
 
 /// Runs a search against `server`, which returns the usage at a value. Returns the result and the
 /// number of values that were tried.
-fn run(rules: SearchRules, server: impl FnMut(f64) -> SearchRun) -> (SearchResult, usize) {
-    let (result, search) = search(rules, server);
-    (result, search.values().len())
-}
-
-/// Runs a search as [`run`] does, and returns all of it.
-fn search(rules: SearchRules, mut server: impl FnMut(f64) -> SearchRun) -> (SearchResult, Search) {
+fn run(rules: SearchRules, mut server: impl FnMut(f64) -> SearchRun) -> (SearchResult, usize) {
     let mut search = Search::new(rules, Vec::new());
     loop {
         match search.next() {
             SearchMove::Run(value) => search.runs.push(server(value)),
-            SearchMove::End(result) => return (result, search),
+            SearchMove::End(result) => return (result, search.values().len()),
         }
         assert!(search.runs.len() <= 3 * rules.steps_max + 3, "{:?}", search.runs);
     }
