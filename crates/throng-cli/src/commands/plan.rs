@@ -104,7 +104,7 @@ fn of_one_kind(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "connections" | "connections_per_node" => arg.conflicts_with("agents"),
         "nodes" | "nodes_per_machine" => {
-            arg.requires("connections_per_node").conflicts_with("agents")
+            arg.requires("connections_per_node").conflicts_with_all(["connections", "agents"])
         }
         "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
         | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {

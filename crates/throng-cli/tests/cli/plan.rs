@@ -154,7 +154,7 @@ fn a_plan_refuses_the_flags_of_another_kind_of_plan() {
     refused(&connections, &["--users", "5"], &["required", "--agents"]);
     refused(&connections, &["--set", "a=1"], &["required", "--agents"]);
     refused(&connections, &["--bus-group", "g"], &["required", "--agents"]);
-    refused(&connections, &["--nodes-per-machine", "2"], &["--connections-per-node"]);
+    refused(&connections, &["--nodes-per-machine", "2"], &["cannot be used with"]);
     refused(&connections, &["--bus", "nats://h:1"], &["--bus is for a plan of a scenario"]);
     refused(&mesh, &["--nic", "1Gbit"], &["cannot be used with"]);
     refused(&mesh, &["--message-bytes", "9"], &["cannot be used with"]);
