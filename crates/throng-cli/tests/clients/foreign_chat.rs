@@ -180,7 +180,9 @@ impl Disease {
             );
         }
         let first = first_finding(summary)["id"].as_str().unwrap_or_default().to_owned();
-        assert!(self.first.contains(&&*first), "{name}: {summary:#}");
+        // Where other programs had the CPUs, the run says so, and what they did may hide a disease.
+        let is_judged = !OF_OTHERS.iter().any(|id| has_finding(summary, id));
+        assert!(self.first.contains(&&*first) || !is_judged, "{name}: {summary:#}");
         assert_eq!(summary["message"]["doubtful"], 0, "{name}");
     }
 }
@@ -191,13 +193,21 @@ fn own_messages(summary: &Value) -> &Value {
     steps.find(|step| step["name"] == "own_message").unwrap()
 }
 
-/// Returns the first finding, but for those that other programs on this machine cause: they are
-/// true beside any other.
+/// The findings that other programs on this machine cause: they are true beside any other.
+const OF_OTHERS: [&str; 4] = ["cpu_contended", "cpu_stolen", "generator_saturated", "retransmits"];
+
+fn findings(summary: &Value) -> impl Iterator<Item = &Value> {
+    summary["diagnosis"]["findings"].as_array().unwrap().iter()
+}
+
+fn has_finding(summary: &Value, id: &str) -> bool {
+    findings(summary).any(|finding| finding["id"] == id)
+}
+
+/// Returns the first finding that other programs do not cause.
 fn first_finding(summary: &Value) -> Value {
-    let findings = summary["diagnosis"]["findings"].as_array().unwrap();
-    let of_others = ["cpu_contended", "cpu_stolen", "generator_saturated", "retransmits"];
-    let is_own = |finding: &&Value| of_others.iter().all(|id| finding["id"] != *id);
-    findings.iter().find(is_own).cloned().unwrap_or_default()
+    let is_own = |finding: &&Value| OF_OTHERS.iter().all(|id| finding["id"] != *id);
+    findings(summary).find(is_own).cloned().unwrap_or_default()
 }
 
 /// Runs the scenario. Returns its summary.
