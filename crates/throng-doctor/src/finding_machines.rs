@@ -1,25 +1,28 @@
 //! The machines of a fleet at which a finding happened.
 
 use throng_report::finding::listed;
-use throng_report::{Finding, Side};
+use throng_report::{Finding, MachineInterval, Side};
 
 use crate::run_view::RunView;
 
-/// Names the machines in a finding that the clients' machines caused or felt, if its evidence tells
-/// them. A finding that names its machines keeps them, and one about the server has none.
+/// Names the machines in a finding that their users or their kernels caused or felt. One about the
+/// server names none. Nor does one about a kernel that the server shares, by the counters of this
+/// kernel: only connects tell there which machine could not go on.
 pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding {
-    let is_of_clients = matches!(finding.side, Side::Client | Side::Network | Side::Kernel);
-    if !is_of_clients || !finding.machines.is_empty() || run.header.machines.len() < 2 {
-        return finding;
+    let tells = |counter: &str| match finding.side {
+        Side::Client | Side::Network => true,
+        Side::Kernel => counter.starts_with("connect_failed."),
+        Side::Server => false,
+    };
+    let load = run.samples().iter().rev().find_map(|sample| sample.load());
+    if let Some(load) = load.filter(|load| load.machines.len() > 1) {
+        let counters = || finding.evidence.iter().map(|evidence| &evidence.counter);
+        let is_there = |machine: &&MachineInterval| {
+            counters().any(|counter| tells(counter) && machine.troubles.contains_key(counter))
+        };
+        let there = load.machines.iter().filter(is_there);
+        finding.machines = there.map(|machine| machine.name.clone()).collect();
     }
-    let Some(load) = run.samples().iter().rev().find_map(|sample| sample.load()) else {
-        return finding;
-    };
-    let has_any = |troubles: &std::collections::BTreeMap<String, u64>| {
-        finding.evidence.iter().any(|evidence| troubles.contains_key(&evidence.counter))
-    };
-    let machines = load.machines.iter().filter(|machine| has_any(&machine.troubles));
-    finding.machines = machines.map(|machine| machine.name.clone()).collect();
     finding
 }
 
@@ -36,8 +39,9 @@ pub(crate) fn at_machines(run: &RunView<'_>, finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{MachineInterval, RunMachine};
+    use throng_report::RunMachine;
 
+    use super::*;
     use crate::rules::fixture::Run;
 
     /// A run of three machines, of which the first so many had no fd left.
@@ -52,6 +56,8 @@ mod tests {
             let machine = |(at, name): (usize, &str)| {
                 let mut machine =
                     MachineInterval { name: name.into(), ..MachineInterval::default() };
+                // They share a kernel with the server.
+                machine.troubles.insert("TcpExt.ListenOverflows".into(), 1);
                 if at < without_fds && failed > 0 {
                     machine.troubles.insert("connect_failed.EMFILE".into(), failed);
                 }
@@ -73,5 +79,21 @@ mod tests {
         check(1, &["eu-1"], ", at eu-1, one of 3 machines; do: ");
         check(2, &["eu-1", "eu-2"], ", at eu-1 and eu-2 (2 of 3 machines); do: ");
         check(3, &["eu-1", "eu-2", "eu-3"], ", at all 3 machines; do: ");
+    }
+
+    #[test]
+    fn a_kernel_that_the_server_shares_is_at_no_machine_alone() {
+        let run = fleet(2);
+        let (history, summary) = run.whole();
+        let thresholds = crate::missed_thresholds::MissedThresholds::default();
+        let view = RunView::judged(&history, &summary, &thresholds);
+        let machines = |side: Side, counter: &str| {
+            let finding = Finding::new("x", side, "X.").shown_by(counter, 0.0, 3.0, 1_000);
+            with_machines(&view, finding).machines.len()
+        };
+        assert_eq!(machines(Side::Client, "TcpExt.ListenOverflows"), 3);
+        assert_eq!(machines(Side::Kernel, "TcpExt.ListenOverflows"), 0);
+        assert_eq!(machines(Side::Kernel, "connect_failed.EMFILE"), 2);
+        assert_eq!(machines(Side::Server, "connect_failed.EMFILE"), 0);
     }
 }

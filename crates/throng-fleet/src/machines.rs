@@ -57,8 +57,10 @@ struct Machine {
     before: (u64, Vec<u64>),
     /// The number of its last report that a coordinator before this one has recorded.
     recorded: u64,
-    /// Its kernel's counters at its first report.
+    /// Its kernel's counters at its first report to this coordinator.
     kernel_before: Option<KernelCounters>,
+    /// What went wrong there by the last line of the coordinator before this one.
+    troubles_before: BTreeMap<String, u64>,
     /// True while its first core stands for all of them, with the sum that was recorded.
     is_summed: bool,
     lag: Histogram,
@@ -93,6 +95,7 @@ impl Machines {
             before: (0, Vec::new()),
             recorded: 0,
             kernel_before: None,
+            troubles_before: BTreeMap::new(),
             is_summed: false,
             lag: Histogram::new(),
             connect: Histogram::new(),
@@ -378,6 +381,7 @@ impl Machine {
         collector: &mut Collector,
     ) {
         (self.reports, self.recorded) = (before.reports, before.reports);
+        self.troubles_before.clone_from(&before.troubles);
         let Some(totals) = before.totals.as_ref().and_then(MachineTotals::of_line) else { return };
         let MachineTotals { at_us, cpu_user_us, mut stats } = totals;
         self.last.at_us = at_us;
@@ -441,11 +445,14 @@ impl Machine {
         stats.add_errors_to(&mut errors);
         let failed = failed.0.into_iter().map(|(why, n)| (format!("connect_failed.{why}"), n));
         let errors = errors.0.into_iter().map(|(kind, n)| (format!("errors.{kind}"), n));
-        let mut troubles: BTreeMap<_, _> = failed.chain(errors).collect();
+        let mut troubles = self.troubles_before.clone();
         if let Some(before) = &self.kernel_before {
-            let grown = troubles_of_kernel(before, &self.last.kernel);
-            troubles.extend(grown.map(|(name, by)| (name.to_owned(), by)));
+            for (name, by) in troubles_of_kernel(before, &self.last.kernel) {
+                *troubles.entry(name.to_owned()).or_default() += by;
+            }
         }
+        // The users' totals have those before this coordinator, too.
+        troubles.extend(failed.chain(errors));
         troubles
     }
 

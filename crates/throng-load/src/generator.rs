@@ -24,6 +24,7 @@ mod probes;
 mod recorder;
 mod starts;
 mod status_counts;
+mod tallies;
 pub(crate) mod trace_format;
 mod tracer;
 mod upgrade_answer;
@@ -43,7 +44,7 @@ pub use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
 };
 pub use config::GeneratorConfig;
-pub use core_stats::{AddressTally, CoreStats, CueTally, LimitTally};
+pub use core_stats::CoreStats;
 pub use error_log::ErrorLog;
 pub(crate) use error_log::STATUSES_MAX;
 pub use incidents::Incidents;
@@ -51,6 +52,7 @@ pub(crate) use incidents::{gap_of_all, outage_of_all};
 pub use probe_message::ProbeMessage;
 pub use probe_tally::ProbeTally;
 pub use status_counts::{StatusCount, StatusCounts};
+pub use tallies::{AddressTally, CueTally, LimitTally};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
 use crate::cues::{CueWaiters, GroupOpening};
