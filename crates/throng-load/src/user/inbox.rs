@@ -27,6 +27,8 @@ pub(crate) struct Inbox {
     pub(crate) window: VecDeque<Instant>,
     /// Moment of the last message, where a `receive` follows it.
     pub(crate) asked_at: Option<Instant>,
+    /// Op of the user in which the first message was found to fit the step that reads next.
+    pub(crate) first_fits_in: Option<u32>,
 }
 
 /// A message in an inbox.
@@ -49,6 +51,7 @@ impl Inbox {
             set_aside: None,
             window: VecDeque::new(),
             asked_at: None,
+            first_fits_in: None,
         }
     }
 
@@ -71,6 +74,7 @@ impl Inbox {
         read: impl FnOnce(IncomingMessage<'_>, AnswerTiming) -> R,
     ) -> Option<R> {
         let kept = self.messages.pop_front()?;
+        self.first_fits_in = None;
         let (message, _) = kept.split_from(&self.bytes);
         let result = read(message, kept.timing);
         self.bytes.drain(..kept.bytes as usize);

@@ -18,7 +18,9 @@ use super::record::{Record, Sample};
 use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
 use super::trace::TraceEvent;
-use crate::program::{IncomingMessage, MessagePattern, NextAnswer, OnError, Op};
+use crate::program::{
+    IncomingMessage, MessagePattern, NextAnswer, OnError, Op, Program, VariableScope,
+};
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
 /// if they came together with the previous answer. Returns false if the user ends its connection.
@@ -60,11 +62,11 @@ pub(crate) fn receive_message(cx: &mut UserContext<'_>, message: IncomingMessage
     }
     let bytes = message.bytes().len();
     if !has_room(cx, bytes) {
-        let Some(pattern) = skipping_expect(cx).filter(|_| bytes <= INBOX_BYTES_MAX) else {
+        let Some(reader) = skipping_reader(cx).filter(|_| bytes <= INBOX_BYTES_MAX) else {
             overflow(cx);
             return;
         };
-        skip_kept(cx, pattern, bytes);
+        skip_kept(cx, reader, bytes);
         if !has_room(cx, bytes) {
             // What the `expect` will take is kept already.
             cx.count(|c| c.messages_unasked += 1);
@@ -80,28 +82,91 @@ fn has_room(cx: &UserContext<'_>, bytes: usize) -> bool {
     cx.user.inbox.as_ref().map_or(bytes <= INBOX_BYTES_MAX, |inbox| inbox.has_room(bytes))
 }
 
-/// Returns the pattern of the next `expect`, if other messages may come before it.
-fn skipping_expect<'a>(cx: &UserContext<'a>) -> Option<&'a MessagePattern> {
-    let program = cx.rules.program;
-    let expect = program.next_answer(cx.user.pc()).expect?;
-    let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return None };
-    Some(program.pattern(pattern)).filter(|pattern| pattern.skips_others())
+/// The `expect` or `receive` that reads the next message.
+#[derive(Clone, Copy)]
+struct Reader<'a> {
+    pattern: &'a MessagePattern,
+    is_receive: bool,
 }
 
-/// Drops the oldest kept messages, which the next `expect` would skip, until there is room for
-/// `bytes`. Keeps the first one that it takes.
-fn skip_kept(cx: &mut UserContext<'_>, pattern: &MessagePattern, bytes: usize) {
+impl<'a> Reader<'a> {
+    /// Returns the reader at `pc`, if it reads messages.
+    fn at(program: &'a Program, pc: u32) -> Option<Self> {
+        let Op::ExpectMessage { pattern, .. } = program.op(pc) else { return None };
+        Some(Self { pattern: program.pattern(pattern), is_receive: program.is_receive(pc) })
+    }
+
+    /// Returns what it does with a kept message that arrived at `timing`.
+    fn judge(
+        self,
+        message: IncomingMessage<'_>,
+        timing: AnswerTiming,
+        asked_at: Option<Instant>,
+        scope: VariableScope<'_>,
+        comparison: &mut Vec<u8>,
+    ) -> KeptUse {
+        // For the sake of a `receive` it may have been kept although it is no answer.
+        if !self.is_receive && asked_at.is_some_and(|at| timing.is_before(at)) {
+            KeptUse::Old
+        } else if self.pattern.matches(message, scope, comparison) {
+            KeptUse::Fits
+        } else {
+            KeptUse::Other
+        }
+    }
+
+    /// Sets a kept message that fits aside if it may be a late answer. Returns whether it did. A
+    /// pattern that knows its answer has no late ones.
+    fn sets_aside(self, cx: &mut UserContext<'_>, timing: AnswerTiming) -> bool {
+        !self.pattern.identifies && !self.is_receive && set_aside_if_late(cx, timing)
+    }
+}
+
+/// What a reader does with a kept message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum KeptUse {
+    /// Passes over it: it arrived before the question.
+    Old,
+    /// Takes it, unless it may be a late answer.
+    Fits,
+    /// Skips it, or fails because of it.
+    Other,
+}
+
+/// Returns the next reader, if other messages may come before what it takes.
+fn skipping_reader<'a>(cx: &UserContext<'a>) -> Option<Reader<'a>> {
     let program = cx.rules.program;
+    let reader = Reader::at(program, program.next_answer(cx.user.pc()).expect?)?;
+    Some(reader).filter(|reader| reader.pattern.skips_others())
+}
+
+/// Drops the oldest kept messages, which the reader would not take, until there is room for
+/// `bytes`. Keeps the first one that it takes, which is compared once in each step of the user.
+fn skip_kept(cx: &mut UserContext<'_>, reader: Reader<'_>, bytes: usize) {
+    let (program, pc) = (cx.rules.program, cx.user.pc());
     while let Some(inbox) = cx.user.inbox.as_ref().filter(|inbox| !inbox.has_room(bytes)) {
         let Some(kept) = inbox.messages.front() else { return };
-        let (message, _) = kept.split_from(&inbox.bytes);
-        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
-        if pattern.matches(message, scope, &mut cx.encoder.comparison) {
+        if inbox.first_fits_in == Some(pc) {
             return;
         }
-        cx.count(|c| c.messages_unasked += 1);
+        let ((message, _), timing) = (kept.split_from(&inbox.bytes), kept.timing);
+        let scope = cx.user.scope_of_answer(program, cx.rules.seed);
+        let comparison = &mut cx.encoder.comparison;
+        let kept_use = reader.judge(message, timing, inbox.asked_at, scope, comparison);
+        if kept_use == KeptUse::Fits && !reader.sets_aside(cx, timing) {
+            if let Some(inbox) = &mut cx.user.inbox {
+                inbox.first_fits_in = Some(pc);
+            }
+            return;
+        }
         if let Some(inbox) = &mut cx.user.inbox {
             inbox.pop(|_, _| ());
+        }
+        if kept_use != KeptUse::Fits {
+            cx.count(|c| c.messages_unasked += 1);
+        }
+        if kept_use == KeptUse::Other {
+            take_late_answer(cx.user, timing.arrived_at());
         }
     }
 }
@@ -207,6 +272,7 @@ pub(crate) fn take_kept_answer(
     let program = cx.rules.program;
     let is_receive = program.is_receive(cx.user.pc());
     let pattern = program.pattern(pattern);
+    let reader = Reader { pattern, is_receive };
     let (pc, is_traced) = (cx.user.step_pc(), cx.is_traced);
     while let Some(mut inbox) = cx.user.inbox.take() {
         let asked_at = inbox.asked_at;
@@ -214,10 +280,10 @@ pub(crate) fn take_kept_answer(
             if is_traced {
                 (cx.actions)(UserAction::Trace(pc, TraceEvent::TakenFromKept(message)));
             }
-            // For the sake of a `receive` it may have been kept although it is no answer.
-            let is_old = !is_receive && asked_at.is_some_and(|at| timing.is_before(at));
             let scope = cx.user.scope_of_answer(program, cx.rules.seed);
-            let matches = !is_old && pattern.matches(message, scope, &mut cx.encoder.comparison);
+            let comparison = &mut cx.encoder.comparison;
+            let kept_use = reader.judge(message, timing, asked_at, scope, comparison);
+            let (matches, is_old) = (kept_use == KeptUse::Fits, kept_use == KeptUse::Old);
             let is_late = !is_old && !matches && take_late_answer(cx.user, timing.arrived_at());
             if matches {
                 pattern.store_captures(message, |slot, value| cx.user.memory.store(slot, value));
@@ -236,7 +302,7 @@ pub(crate) fn take_kept_answer(
         });
         cx.user.inbox = Some(inbox).filter(|inbox| !inbox.is_empty());
         let Some((matches, is_other, timing)) = popped else { break };
-        if matches && (pattern.identifies || is_receive || !set_aside_if_late(cx, timing)) {
+        if matches && !reader.sets_aside(cx, timing) {
             return Ok(Some(timing));
         }
         if is_other {

@@ -293,3 +293,42 @@ fn an_answer_stays_while_messages_that_its_expect_skips_fill_the_inbox() {
         assert_eq!(play.counters.messages_unasked, unasked);
     }
 }
+
+#[test]
+fn a_message_from_before_the_question_does_not_keep_the_answer_out_of_a_full_inbox() {
+    let steps = "[connect, wait: 10ms, send: a, receive: r, wait: 20ms, \
+                 expect: {text: a, skip_others: true}, stay]";
+    let mut play = Play::new(WS, steps);
+    for row in [
+        "0 begin; 1 opened; 2 upgraded",
+        "3 text r",
+        "4 text a",
+        "12 deadline",
+        "13 flood-text 65535",
+        "14 text a",
+    ] {
+        play.row(row);
+    }
+    let ended = play.row("32 deadline");
+    assert!(ended.contains("answered"), "{ended}");
+    assert_eq!(play.counters.messages_unasked, 2);
+}
+
+#[test]
+fn a_late_answer_does_not_keep_the_next_one_out_of_a_full_inbox() {
+    let steps = "[connect, send: a, expect: {text: A, timeout: 10ms}, send: b, wait: 10ms, \
+                 expect: {text: A, skip_others: true}, stay]";
+    let mut play = Play::new(&format!("{WS}\non_error: continue"), steps);
+    for row in [
+        "0 begin; 1 opened; 2 upgraded",
+        "12 deadline",
+        "13 text A",
+        "14 flood-text 65535",
+        "15 text A",
+    ] {
+        play.row(row);
+    }
+    let ended = play.row("22 deadline");
+    assert!(ended.contains("answered"), "{ended}");
+    assert_eq!(play.counters.messages_unasked, 2);
+}
