@@ -247,6 +247,12 @@ impl Program {
         &self.patterns[index as usize]
     }
 
+    /// Returns what the op at `pc` waits for, if that is a message.
+    pub(crate) fn pattern_of(&self, pc: u32) -> Option<&MessagePattern> {
+        let Op::ExpectMessage { pattern, .. } = self.op(pc) else { return None };
+        Some(self.pattern(pattern))
+    }
+
     /// Returns the rule for the message or the response that the op at `pc` waits for.
     pub(crate) fn message_rule(&self, pc: u32) -> Option<&MessagePattern> {
         match self.op(pc) {

@@ -5,7 +5,6 @@ use throng_proto::websocket::Violation;
 use throng_report::{AnswerFault, AnswerPart, ErrorExchange, SpokenProtocol};
 
 use super::error_samples::{ErrorPlace, ErrorSamples, other_expect};
-use crate::program::Protocol;
 use crate::user::{ErrorKind, Sample};
 
 /// Returns an exchange with the facts that its sample has.
@@ -39,12 +38,15 @@ pub(super) fn with_facts(
     }
 }
 
-/// Returns the line of the step that reads the next message, where an error of this kind says that
-/// no step has read for too long; else 0.
+/// Returns the line of the step that reads the next message and skips none, where an error of this
+/// kind says that no step has read for too long; else 0. In front of a step that skips others, a
+/// single message was too large.
 pub(super) fn reader_line(place: ErrorPlace<'_>, kind: ErrorKind) -> u64 {
     let ErrorPlace { program, pc, .. } = place;
-    let is_unread = kind == ErrorKind::InboxOverflow && program.protocol() != Protocol::Tcp;
-    let reader = program.next_answer(pc).expect.filter(|_| is_unread);
+    let reader = program
+        .next_answer(pc)
+        .expect
+        .filter(|reader| kind == ErrorKind::InboxOverflow && program.skips_none(*reader));
     reader.map_or(0, |reader| program.origin(reader).line.into())
 }
 
@@ -133,6 +135,23 @@ mod tests {
         samples.note_skipped(&program, PC, IncomingMessage::Text("b"));
         samples.note_skipped(&program, PC, IncomingMessage::Text("c"));
         assert_eq!(facts(&timeout, &samples).skipped, Some(2));
+    }
+
+    #[test]
+    fn only_a_reader_that_skips_nothing_leaves_messages_unread() {
+        let line = |target: &str, expect: &str, kind| {
+            let text = format!(
+                "target: {target}\nload: [{{ramp: {{to: 1, over: 1s}}}}]\nuser:\n  - connect\n  \
+                 - send: a\n  - wait: 2s\n  - expect: {expect}\n"
+            );
+            let program = Program::compile(&Scenario::parse(&text, "test").unwrap());
+            reader_line(ErrorPlace { program: &program, class: 0, pc: PC, user: 0 }, kind)
+        };
+        let (ws, overflow) = ("ws://h:1/", ErrorKind::InboxOverflow);
+        assert_eq!(line(ws, "b", overflow), 7);
+        assert_eq!(line(ws, "{text: b, skip_others: true}", overflow), 0, "one was too large");
+        assert_eq!(line(ws, "b", ErrorKind::ExpectTimeout), 0);
+        assert_eq!(line("tcp://h:1", "b", overflow), 0, "a stream has no messages");
     }
 
     #[test]

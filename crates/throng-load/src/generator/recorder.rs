@@ -99,11 +99,11 @@ impl Recorder<'_> {
                 if kind == ErrorKind::HttpStatus {
                     return;
                 }
-                let reader_line = reader_line(self.place, kind);
+                let place = self.place;
                 if let Some(first) =
                     self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind))
                 {
-                    first.reader_line = reader_line;
+                    first.reader_line = reader_line(place, kind);
                 }
             }
             Record::Sample(sample, scope) => self.sample(&sample, scope),

@@ -49,13 +49,12 @@ impl Program {
     /// `pc` are kept for it: what comes before a send is discarded.
     fn reader_without_skip(&self, pc: u32) -> Option<u32> {
         let next = self.next_answer(pc);
-        let reader = next.expect.filter(|_| !next.sends_first)?;
-        match self.facts[reader as usize].role {
-            OpRole::Expects { skips_others: false } | OpRole::Receives { skips_others: false } => {
-                Some(reader)
-            }
-            _ => None,
-        }
+        next.expect.filter(|reader| !next.sends_first && self.skips_none(*reader))
+    }
+
+    /// Reports whether the op at `reader` reads one message, and skips none before it.
+    pub(crate) fn skips_none(&self, reader: u32) -> bool {
+        self.pattern_of(reader).is_some_and(|pattern| !pattern.skips_others())
     }
 
     /// Reports whether a user can spend long in the op at `pc`, or some time in each turn of a loop

@@ -19,7 +19,7 @@ use super::state::{User, UserWait};
 use super::timing::AnswerTiming;
 use super::trace::TraceEvent;
 use crate::program::{
-    IncomingMessage, MessagePattern, NextAnswer, OnError, Op, Program, VariableScope,
+    IncomingMessage, MessagePattern, NextAnswer, OnError, Program, VariableScope,
 };
 
 /// Keeps or discards bytes of a stream for which the op at `pc` does not wait. `of_answer` is true
@@ -92,8 +92,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     /// Returns the reader at `pc`, if it reads messages.
     fn at(program: &'a Program, pc: u32) -> Option<Self> {
-        let Op::ExpectMessage { pattern, .. } = program.op(pc) else { return None };
-        Some(Self { pattern: program.pattern(pattern), is_receive: program.is_receive(pc) })
+        Some(Self { pattern: program.pattern_of(pc)?, is_receive: program.is_receive(pc) })
     }
 
     /// Returns what it does with a kept message that arrived at `timing`.
@@ -202,8 +201,7 @@ pub(crate) fn discard_message(
     }
     let program = cx.rules.program;
     let Some(expect) = program.next_answer(cx.user.pc()).expect else { return };
-    let Op::ExpectMessage { pattern, .. } = program.op(expect) else { return };
-    let pattern = program.pattern(pattern);
+    let Some(pattern) = program.pattern_of(expect) else { return };
     if pattern.identifies {
         // The next answer will differ from this message.
         take_late_answer(cx.user, arrived_at);
