@@ -292,7 +292,7 @@ impl Program {
 
     /// Reports whether the op at `pc` waits for what comes unasked.
     pub fn is_receive(&self, pc: u32) -> bool {
-        matches!(self.facts[pc as usize].role, OpRole::Receives { .. })
+        matches!(self.facts[pc as usize].role, OpRole::Receives)
     }
 
     /// Returns the data files.
@@ -332,7 +332,7 @@ impl Program {
 
     /// Reports whether class `class` has an `expect` or a `receive` step.
     pub fn expects(&self, class: usize) -> bool {
-        let waits = |role| matches!(role, OpRole::Expects { .. } | OpRole::Receives { .. });
+        let waits = |role| matches!(role, OpRole::Expects | OpRole::Receives);
         self.roles_of(class).any(waits)
     }
 

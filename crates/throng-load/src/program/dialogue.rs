@@ -102,10 +102,10 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
             OpRole::Sends { is_answered: true } => {
                 NextAnswer { sends_first: !after.is_receive, ..after }
             }
-            OpRole::Expects { .. } | OpRole::Receives { .. } => NextAnswer {
+            OpRole::Expects | OpRole::Receives => NextAnswer {
                 sends_first: false,
                 expect: Some(pc as u32),
-                is_receive: matches!(facts.role, OpRole::Receives { .. }),
+                is_receive: matches!(facts.role, OpRole::Receives),
             },
             OpRole::LoopEnds { index } => {
                 let body = bodies.get(program.loop_at(index).body as usize);
@@ -150,7 +150,7 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
         let Some(section) = open.last_mut() else { break };
         match facts.role {
             OpRole::Sends { is_answered: true } => section.sends.push(pc),
-            OpRole::Expects { .. } => section.answers += 1,
+            OpRole::Expects => section.answers += 1,
             OpRole::LoopBegins => open.push(Section::default()),
             role @ (OpRole::LoopEnds { .. } | OpRole::Ends) => {
                 complete.extend(open.pop().map(|section| Section { after: pc + 1, ..section }));
@@ -161,7 +161,7 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
             OpRole::Sends { is_answered: false }
             | OpRole::Neutral
             | OpRole::Branches
-            | OpRole::Receives { .. }
+            | OpRole::Receives
             | OpRole::Asks { .. }
             | OpRole::Separates
             | OpRole::Closes(_) => {}

@@ -166,15 +166,9 @@ pub(crate) enum OpRole {
         is_answered: bool,
     },
     /// Waits for the answer to what was sent.
-    Expects {
-        /// True if other messages may come before the answer.
-        skips_others: bool,
-    },
+    Expects,
     /// Waits for what comes unasked: it answers nothing.
-    Receives {
-        /// True if other messages may come before it.
-        skips_others: bool,
-    },
+    Receives,
     /// Sends a request and waits for its answer, on a connection that it opens itself if there is
     /// none.
     Asks {
@@ -261,9 +255,7 @@ impl OpSum {
 impl From<OpFacts> for OpSum {
     fn from(facts: OpFacts) -> Self {
         let traffic = match facts.role {
-            OpRole::Expects { .. } | OpRole::Receives { .. } | OpRole::Asks { .. } => {
-                Traffic::Answered
-            }
+            OpRole::Expects | OpRole::Receives | OpRole::Asks { .. } => Traffic::Answered,
             OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
             | OpRole::Branches

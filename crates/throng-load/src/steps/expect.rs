@@ -50,27 +50,25 @@ impl Action for Expect {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let (op, skips_others) = self.op(compiler);
-        let role = OpRole::Expects { skips_others };
+        let op = self.op(compiler);
         let latency = Some(LatencyKind::Message);
-        compiler.push(op, OpFacts { latency, ..OpFacts::of_role(role) });
+        compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Expects) });
     }
 }
 
 impl Expect {
-    /// Adds what is expected to the program. Returns the op, and whether it skips other messages.
-    pub(super) fn op(&self, compiler: &mut Compiler<'_>) -> (Op, bool) {
+    /// Adds what is expected to the program. Returns the op.
+    pub(super) fn op(&self, compiler: &mut Compiler<'_>) -> Op {
         let timeout_ns = nanos(self.timeout);
         match &self.answer {
             Answer::Bytes(rule) => {
                 let pattern = compiler.bytes_pattern(rule.clone());
-                (Op::ExpectBytes { pattern, timeout_ns }, false)
+                Op::ExpectBytes { pattern, timeout_ns }
             }
             Answer::Message(rule) => {
                 let mut rule = rule.clone();
                 rule.identifies = identifies(&rule.pattern, compiler);
-                let skips_others = rule.skips_others();
-                (Op::ExpectMessage { pattern: compiler.pattern(rule), timeout_ns }, skips_others)
+                Op::ExpectMessage { pattern: compiler.pattern(rule), timeout_ns }
             }
         }
     }

@@ -20,8 +20,8 @@ impl Action for Receive {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let (op, skips_others) = self.0.op(compiler);
-        compiler.push(op, OpFacts::of_role(OpRole::Receives { skips_others }));
+        let op = self.0.op(compiler);
+        compiler.push(op, OpFacts::of_role(OpRole::Receives));
     }
 }
 

@@ -26,8 +26,8 @@ impl Action for ReceiveEvent {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let (op, skips_others) = self.event.op(compiler);
-        compiler.push(op, OpFacts::of_role(OpRole::Receives { skips_others }));
+        let op = self.event.op(compiler);
+        compiler.push(op, OpFacts::of_role(OpRole::Receives));
     }
 }
 
