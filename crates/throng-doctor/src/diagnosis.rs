@@ -29,8 +29,9 @@ pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) 
     }
     let found = RULES.iter().filter_map(|rule| Some((rule, with_machines(&run, rule.find(&run)?))));
     let found = ranked(found.collect());
-    let verdict = verdict(&run, &found);
-    Diagnosis { verdict, findings: without_rules(found), unseen: unseen(history) }
+    let (verdict, cause) = verdict(&run, &found);
+    let cause = cause.map(|cause| cause.id.clone());
+    Diagnosis { verdict, cause, findings: without_rules(found), unseen: unseen(history) }
 }
 
 /// Returns what the rules find that need no data from a generator, in the same order.

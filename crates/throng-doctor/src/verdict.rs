@@ -6,7 +6,6 @@ mod tests;
 
 use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
-use throng_report::search::NO_CAUSE;
 use throng_report::{Finding, Grade, Severity, Summary};
 
 use crate::counted::{connections, counted};
@@ -18,8 +17,12 @@ use crate::rules::{FindingClass, RuleFinding, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 use missed_with_cause::MissedWithCause;
 
-/// Returns the verdict of a run, given its findings in order of gravity.
-pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
+/// Returns the verdict of a run, given its findings in order of gravity, and the finding that it
+/// names as the cause of what was missed, or of what became of the run.
+pub(crate) fn verdict<'a>(
+    run: &RunView<'a>,
+    found: &'a [RuleFinding],
+) -> (String, Option<&'a Finding>) {
     let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
     let gravest = found.first().filter(|(_, first)| first.severity > Severity::Noted);
@@ -75,7 +78,7 @@ pub(crate) fn verdict(run: &RunView<'_>, found: &[RuleFinding]) -> String {
     if let Some(next) = next {
         verdict += &format!(" Next: {next}");
     }
-    verdict
+    (verdict, cause)
 }
 
 /// Returns the first finding that has nothing to do with the delays of the generator or of other
@@ -270,6 +273,9 @@ fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
     let kinds = kinds.chain(&summary.connect.failed.0);
     kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
 }
+
+/// The words of a verdict on a missed threshold that no finding explains.
+const NO_CAUSE: &str = "no cause was found";
 
 /// The share of free capacity below which a run counts as having none: the next user would be one
 /// too many.

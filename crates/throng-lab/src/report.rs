@@ -252,8 +252,7 @@ mod tests {
     }
 
     fn with_next_command(grade: Grade) -> LabReport {
-        let diagnosis =
-            Diagnosis { verdict: "Slowed down.".into(), findings: Vec::new(), unseen: Vec::new() };
+        let diagnosis = Diagnosis { verdict: "Slowed down.".into(), ..Diagnosis::default() };
         LabReport {
             schema: SCHEMA,
             diagnoses: vec![RowDiagnosis { row: "a".into(), diagnosis }],
@@ -303,7 +302,7 @@ mod tests {
                     findings: Vec::from_iter(severity.map(|severity| {
                         Finding::new("x", Side::Server, "X.").with_severity(severity)
                     })),
-                    unseen: Vec::new(),
+                    ..Diagnosis::default()
                 },
             };
         let slowed = row("a", "Slowed down.", Some(Severity::Slowed));

@@ -21,7 +21,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use judged_run::{JudgedRun, NO_CAUSE};
+pub use judged_run::JudgedRun;
 pub use record::{
     RecordedRun, SEARCH_HEAD_BYTES, SEARCH_VERSION, SearchHeader, SearchRecord, is_search_file,
 };

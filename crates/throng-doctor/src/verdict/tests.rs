@@ -159,10 +159,16 @@ fn one_error_in_very_many_is_no_reason_to_say_nothing_else() {
 
 /// Returns the verdict of a run that is judged by thresholds.
 fn judged(run: &Run, thresholds: &[&str]) -> String {
+    judged_with_cause(run, thresholds).0
+}
+
+/// Returns the verdict of a run that is judged by thresholds, and the id of its cause.
+fn judged_with_cause(run: &Run, thresholds: &[&str]) -> (String, Option<String>) {
     let (history, summary) = run.whole();
     let judge = |text: &&str| text.parse::<Threshold>().unwrap().judge(&summary);
     let judgements: Vec<_> = thresholds.iter().map(judge).collect();
-    diagnose(&history, &summary, &judgements).verdict
+    let found = diagnose(&history, &summary, &judgements);
+    (found.verdict, found.cause)
 }
 
 #[test]
@@ -173,7 +179,8 @@ fn a_missed_threshold_comes_first_with_its_cause() {
             load.message.record_n(51_200, 1_000);
         });
     assert!(slow.verdict().starts_with("Nothing stopped it"), "below what a person notices");
-    let verdict = judged(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
+    let (verdict, cause) = judged_with_cause(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
+    assert_eq!(cause.as_deref(), Some("server_slow"));
     let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
                  and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
                  the worst interval) while the server used 0.02 of the 2 CPUs that it \
@@ -316,8 +323,9 @@ fn a_missed_threshold_without_a_cause_says_so() {
             .verdict()
             .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
     );
-    let verdict = judged(&failing, &["errors == 0"]);
+    let (verdict, cause) = judged_with_cause(&failing, &["errors == 0"]);
     assert!(verdict.starts_with("Missed: errors 1, asked == 0; no cause was found"), "{verdict}");
+    assert_eq!(cause, None);
 }
 
 #[test]

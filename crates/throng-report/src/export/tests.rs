@@ -72,7 +72,7 @@ fn run(name: &str) -> Run {
         diagnosis: Diagnosis {
             verdict: format!("The accept queue was full at {name}: `raise --backlog`."),
             findings: vec![finding],
-            unseen: Vec::new(),
+            ..Diagnosis::default()
         },
         warnings: vec![format!("line 3 is torn: {name}")],
     }

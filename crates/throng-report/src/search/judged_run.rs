@@ -1,7 +1,7 @@
 //! What one run says about the limit that a search looks for.
 
 use super::{RecordedRun, SearchOutcome, SearchRecord, SearchRun};
-use crate::{Diagnosis, Grade, Judgement, Severity, Summary, Threshold, is_time_out, threshold};
+use crate::{Diagnosis, Grade, Judgement, Summary, Threshold, is_time_out, threshold};
 
 /// A run that is over, and what follows from it.
 #[derive(Clone, Copy, Debug)]
@@ -82,11 +82,9 @@ impl JudgedRun<'_> {
     /// Returns the verdict of the run. Where the diagnosis found no cause of what was missed, as in
     /// a run with a few errors, the first error of the most frequent kind takes its place.
     fn verdict(&self) -> String {
-        let Diagnosis { verdict, findings, .. } = self.diagnosis;
+        let Diagnosis { verdict, cause, findings, .. } = self.diagnosis;
         let missed = self.judgements.iter().find(|judgement| !judgement.met);
-        let has_cause = findings.iter().any(|finding| finding.severity > Severity::Noted)
-            && !verdict.contains(NO_CAUSE);
-        let (Some(missed), Some(error), false) = (missed, self.error_line(), has_cause) else {
+        let (Some(missed), Some(error), None) = (missed, self.error_line(), cause) else {
             return verdict.clone();
         };
         let (name, condition) = threshold::split(&missed.threshold);
@@ -128,9 +126,6 @@ fn without_time_outs(summary: &Summary) -> Summary {
 /// The kind of errors that failed connects are.
 const CONNECT: &str = "connect";
 
-/// The words of a verdict by which the diagnosis says that no finding explains what was missed.
-pub const NO_CAUSE: &str = "no cause was found";
-
 /// The failure of a connect to a port on which no server listens.
 const REFUSED: &str = "ECONNREFUSED";
 
@@ -138,10 +133,10 @@ const REFUSED: &str = "ECONNREFUSED";
 mod tests {
     use super::*;
     use crate::exchange::{ErrorExchange, ExchangeSummary};
-    use crate::{Finding, Side};
+    use crate::{Finding, Severity, Side};
 
     fn diagnosis(verdict: &str, findings: Vec<Finding>) -> Diagnosis {
-        Diagnosis { verdict: verdict.to_owned(), findings, unseen: Vec::new() }
+        Diagnosis { verdict: verdict.to_owned(), findings, ..Diagnosis::default() }
     }
 
     #[track_caller]
@@ -257,7 +252,9 @@ mod tests {
              expected ok, received the end of the connection; step 3 `expect`."
         );
         let cause = Finding::new("server_closes_early", Side::Server, "The server closed 3.");
-        let run = recorded(&summary, &["errors == 0"], &diagnosis("Missed: so", vec![cause]));
+        let found =
+            Diagnosis { cause: Some(cause.id.clone()), ..diagnosis("Missed: so", vec![cause]) };
+        let run = recorded(&summary, &["errors == 0"], &found);
         assert_eq!(run.verdict, "Missed: so");
         // What was found explains latencies.
         let lag = Finding::new("generator_saturated", Side::Client, "The generator was late.")

@@ -114,7 +114,7 @@ impl Lines {
             }
         }
         let unseen = summary.unseen().to_vec();
-        let diagnosis = Diagnosis { verdict, findings: found, unseen };
+        let diagnosis = Diagnosis { verdict, findings: found, unseen, ..Diagnosis::default() };
         output::say(findings(&diagnosis));
     }
 }
