@@ -8,13 +8,15 @@ use std::net::SocketAddr;
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_report::{
-    AddressConnects, CueWaits, LimitUse, LoadCounters, LoadInterval, Merge, RunEventKind,
+    AddressConnects, CoreCounters, CueWaits, LimitUse, LoadCounters, LoadInterval, RunEventKind,
     StepInterval,
 };
 
 use super::first_errors::FirstErrors;
 use super::probes::Probes;
-use crate::generator::{AddressTally, CoreStats, CueTally, Incidents, gap_of_all, outage_of_all};
+use crate::generator::{
+    AddressTally, CoreStats, CueTally, Incidents, LimitTally, gap_of_all, outage_of_all,
+};
 use crate::program::{Cue, CueKind, Probe, RateLimit};
 
 /// Adds up the stats of all cores.
@@ -206,33 +208,17 @@ impl Collector {
         interval.cores_silent = self.views.iter().filter(|view| view.is_pending).count() as u64;
         interval.grown_us = grown_us(self.views.iter().filter_map(CoreView::growth));
         self.views.iter_mut().for_each(|view| view.began = None);
-        for CoreView { last, .. } in &self.views {
-            interval.counters.merge(&last.counters);
-            interval.core.merge(&last.core);
-            interval.followed.add(&last.followed);
-            add_addresses(&self.addresses, &last.addresses, &mut interval.addresses);
-            last.add_errors_to(&mut interval.errors);
-            last.add_connect_failures_to(&mut interval.connect_failed);
-            for count in last.statuses.iter() {
-                interval.http_statuses.add(&count.status.to_string(), count.answers);
-            }
+        let sum = CoreStats::sum(self.latest());
+        interval.phase = self.phases.get(sum.phase).cloned().unwrap_or_default();
+        sum.add_errors_to(&mut interval.errors);
+        sum.add_connect_failures_to(&mut interval.connect_failed);
+        for count in sum.statuses.iter() {
+            interval.http_statuses.add(&count.status.to_string(), count.answers);
         }
-        interval.core.turn_us_most = turn_us_most;
-        let phase = self.views.iter().map(|view| view.last.phase).max().unwrap_or(0);
-        interval.phase = self.phases.get(phase).cloned().unwrap_or_default();
-        if self.classes.len() > 1 {
-            for (class, name) in self.classes.iter().enumerate() {
-                let sum = interval.classes.entry(name.clone()).or_default();
-                for view in &self.views {
-                    if let Some(counters) = view.last.classes.get(class) {
-                        sum.merge(counters);
-                    }
-                }
-            }
-        }
-        self.count_steps(&mut interval);
-        self.count_limits(&mut interval);
-        self.count_cues(&mut interval);
+        self.name_parts(&sum, &mut interval);
+        interval.counters = sum.counters;
+        interval.core = CoreCounters { turn_us_most, ..sum.core };
+        interval.followed = sum.followed;
         self.probes.report(&mut interval);
         interval.answer_gap = gap_of_all(&self.incidents, Instant::ZERO);
         interval.outage = outage_of_all(&self.incidents, Instant::ZERO);
@@ -242,42 +228,33 @@ impl Collector {
 }
 
 impl Collector {
-    /// Sets the scenario's limits and their counters.
-    fn count_limits(&self, interval: &mut LoadInterval) {
-        interval.limits.clone_from(&self.limits);
-        for (at, sum) in interval.limits.iter_mut().enumerate() {
-            for tally in self.views.iter().filter_map(|view| view.last.limits.get(at)) {
-                sum.steps += tally.steps;
-                sum.held += tally.held;
-                sum.held_us += tally.held_us;
-            }
+    /// Sets what the interval knows by name, with the counters of all cores: classes, steps,
+    /// addresses, limits and cues.
+    fn name_parts(&self, all: &CoreStats, interval: &mut LoadInterval) {
+        if self.classes.len() > 1 {
+            let counters = |class| all.classes.get(class).cloned().unwrap_or_default();
+            let classes = self.classes.iter().enumerate();
+            interval.classes =
+                classes.map(|(class, name)| (name.clone(), counters(class))).collect();
         }
-    }
-
-    /// Sets the scenario's barriers and signals and their counters.
-    fn count_cues(&self, interval: &mut LoadInterval) {
-        interval.cues.clone_from(&self.cues);
-        for (at, sum) in interval.cues.iter_mut().enumerate() {
-            let mut tally = CueTally::default();
-            self.views
-                .iter()
-                .filter_map(|view| view.last.cues.get(at))
-                .for_each(|one| tally.add(one));
-            let CueTally { opened, waits, waiting, waiting_most, wait_us_most } = tally;
-            *sum = CueWaits { opened, waits, waiting, waiting_most, wait_us_most, ..sum.clone() };
-        }
-    }
-
-    /// Sets the names and the counters of steps and transactions.
-    fn count_steps(&self, interval: &mut LoadInterval) {
         interval.steps.resize_with(self.steps.len(), StepInterval::default);
-        for (at, (sum, name)) in interval.steps.iter_mut().zip(&self.steps).enumerate() {
-            sum.name.clone_from(name);
-            for step in self.views.iter().filter_map(|view| view.last.steps.get(at)) {
-                sum.ok += step.ok;
-                sum.errors += step.errors;
-                sum.waiting += step.waiting;
-            }
+        for (step, name) in interval.steps.iter_mut().zip(&self.steps) {
+            step.name.clone_from(name);
+        }
+        for (step, sum) in interval.steps.iter_mut().zip(&all.steps) {
+            (step.ok, step.errors, step.waiting) = (sum.ok, sum.errors, sum.waiting);
+        }
+        let addresses = self.addresses.iter().zip(&all.addresses);
+        interval.addresses = addresses.map(|(address, tally)| connects(*address, tally)).collect();
+        interval.limits.clone_from(&self.limits);
+        for (limit, tally) in interval.limits.iter_mut().zip(&all.limits) {
+            let LimitTally { steps, held, held_us } = *tally;
+            (limit.steps, limit.held, limit.held_us) = (steps, held, held_us);
+        }
+        interval.cues.clone_from(&self.cues);
+        for (cue, tally) in interval.cues.iter_mut().zip(&all.cues) {
+            let CueTally { opened, waits, waiting, waiting_most, wait_us_most } = *tally;
+            *cue = CueWaits { opened, waits, waiting, waiting_most, wait_us_most, ..cue.clone() };
         }
     }
 }
@@ -306,22 +283,14 @@ fn grown_us(growths: impl Iterator<Item = (u128, u128)>) -> u64 {
     mean.or(u128::checked_div(cores_us, cores)).unwrap_or(0) as u64
 }
 
-/// Adds the connects of one core to each address.
-fn add_addresses(
-    addresses: &[SocketAddr],
-    tallies: &[AddressTally],
-    sums: &mut Vec<AddressConnects>,
-) {
-    for (n, (address, tally)) in addresses.iter().zip(tallies).enumerate() {
-        if n == sums.len() {
-            let address = address.to_string();
-            sums.push(AddressConnects { address, ..AddressConnects::default() });
-        }
-        sums[n].ok += tally.ok;
-        for (why, count) in &tally.failed {
-            sums[n].failed.add(&why.to_string(), *count);
-        }
+/// Returns the connects to an address.
+fn connects(address: SocketAddr, tally: &AddressTally) -> AddressConnects {
+    let mut connects = AddressConnects { address: address.to_string(), ..Default::default() };
+    connects.ok = tally.ok;
+    for (why, count) in &tally.failed {
+        connects.failed.add(&why.to_string(), *count);
     }
+    connects
 }
 
 /// Early closes in an interval, of all cores.
