@@ -90,14 +90,13 @@ impl<'a> LimitedFailures<'a> {
             Some(rest) => rest.strip_prefix('.'),
             None => name.strip_prefix("errors."),
         };
-        let is_of_kind = kind.is_some() && missed.statuses().is_none();
         // Failed connects are one kind of errors there.
         let errors = summary.errors.0.iter().filter(|(kind, _)| *kind != "connect");
         let errors = errors.filter(|_| of_connects.is_none());
         let all = errors.chain(&summary.connect.failed.0);
         let limits = |one: &str| kind.is_none_or(|kind| is_of_family(one, kind));
         let by_kind = all.filter(|(one, _)| limits(one)).map(|(one, n)| (one.as_str(), *n));
-        Self { by_kind: by_kind.collect(), is_of_kind }
+        Self { by_kind: by_kind.collect(), is_of_kind: kind.is_some() }
     }
 
     /// Reports whether at least half of them are waits that were given up: no delay makes others.
