@@ -5,8 +5,8 @@ use throng_report::{Finding, MachineInterval, Side};
 
 use crate::run_view::RunView;
 
-/// Names the machines in a finding that their users or their kernels caused or felt. One about the
-/// server names none. Nor does one about a kernel that the server shares, by the counters of this
+/// Names the machines in a finding that their users or their kernels caused or felt, unless its
+/// rule knows them. One about the server names none. Nor does one about a kernel that the server shares, by the counters of this
 /// kernel: only connects tell there which machine could not go on.
 pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding {
     let tells = |counter: &str| match finding.side {
@@ -15,7 +15,7 @@ pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding 
         Side::Server => false,
     };
     let load = run.samples().iter().rev().find_map(|sample| sample.load());
-    if let Some(load) = load.filter(|load| load.machines.len() > 1) {
+    if let Some(load) = load.filter(|load| load.machines.len() > 1 && finding.machines.is_empty()) {
         let counters = || finding.evidence.iter().map(|evidence| &evidence.counter);
         let is_there = |machine: &&MachineInterval| {
             counters().any(|counter| tells(counter) && machine.troubles.contains_key(counter))
@@ -26,9 +26,13 @@ pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding 
     finding
 }
 
-/// Returns ` at ` and the machines of a finding, if it names any.
+/// Returns `, at ` and the machines of a finding, unless it has none or its first sentence names
+/// them.
 pub(crate) fn at_machines(run: &RunView<'_>, finding: &Finding) -> String {
     let all = run.header.machines.len();
+    if finding.says_machines() {
+        return String::new();
+    }
     match finding.machines.len() {
         0 => String::new(),
         some if some == all => format!(", at all {all} machines"),

@@ -1,6 +1,7 @@
 //! The machines of a fleet compared with one another: they load one server at the same time, so
 //! what one of them sees alone is its own.
 
+use throng_report::finding::listed;
 use throng_report::validity::LAG_DEGRADED_US;
 use throng_report::{MachineInterval, MachineUse};
 
@@ -120,18 +121,11 @@ impl SlowMachines {
         self.others_us = others.get(others.len() * 9 / 10).or(others.last()).copied().unwrap_or(0);
     }
 
-    /// Names the machines: `the machine a3 (1 of 4)`, `3 of 40 machines (a3, a7, a9)`.
+    /// Names the machines: `the machine a3 (1 of 4)`, `3 of 40 machines (a3, a7 and a9)`.
     pub(crate) fn describe(&self) -> String {
         match &self.names[..] {
             [one] => format!("the machine {one} (1 of {})", self.of),
-            all => {
-                let shown = &all[..all.len().min(NAMES_SHOWN)];
-                let more = match all.len() - shown.len() {
-                    0 => String::new(),
-                    more => format!(" and {more} more"),
-                };
-                format!("{} of {} machines ({}{more})", all.len(), self.of, shown.join(", "))
-            }
+            all => format!("{} of {} machines ({})", all.len(), self.of, listed(all)),
         }
     }
 }
@@ -207,5 +201,3 @@ const TIMES_MIN: u64 = 4;
 const SLOW_ONE_IN: usize = 4;
 /// The shortest wait that stands out: less may be the way between machine and server.
 const LATENCY_MIN_US: u64 = 50_000;
-/// Names in a sentence.
-const NAMES_SHOWN: usize = 4;

@@ -66,6 +66,17 @@ impl Finding {
         self.text[..end].trim_end_matches('.')
     }
 
+    /// Reports whether the first sentence names the machines.
+    pub fn says_machines(&self) -> bool {
+        let (text, names) = (self.first_sentence(), listed(&self.machines));
+        let ends = |beside: Option<char>| !beside.is_some_and(char::is_alphanumeric);
+        !self.machines.is_empty()
+            && text.match_indices(&names).any(|(at, _)| {
+                let (before, after) = (&text[..at], &text[at + names.len()..]);
+                ends(before.chars().next_back()) && ends(after.chars().next())
+            })
+    }
+
     /// Returns the time at which the first of its counters moved, in milliseconds since the run
     /// began.
     pub fn began_ms(&self) -> Option<u64> {
@@ -160,7 +171,7 @@ impl fmt::Display for Side {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{}] {}", self.side, self.text)?;
-        if !self.machines.is_empty() {
+        if !self.machines.is_empty() && !self.says_machines() {
             write!(f, " It was at {}.", listed(&self.machines))?;
         }
         if self.confidence < 1.0 {
@@ -206,6 +217,20 @@ mod tests {
         assert_eq!(sentence("It came. It went."), "It came");
         assert_eq!(sentence("It said `No. Never.`. It went."), "It said `No. Never.`");
         assert_eq!(sentence("It said `No"), "It said `No");
+    }
+
+    #[test]
+    fn machines_that_the_first_sentence_names_are_not_told_again() {
+        let shown = |text: &str| {
+            let machines = vec!["a1".to_owned()];
+            Finding { machines, ..Finding::new("x", Side::Client, text) }.to_string()
+        };
+        assert_eq!(
+            shown("The machine a1 (1 of 4) was slow."),
+            "[client] The machine a1 (1 of 4) was slow."
+        );
+        assert_eq!(shown("So was a12."), "[client] So was a12. It was at a1.");
+        assert_eq!(shown("No. Was it a1?"), "[client] No. Was it a1? It was at a1.");
     }
 
     #[test]

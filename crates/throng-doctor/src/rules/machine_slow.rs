@@ -70,7 +70,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             at_ms: slow.first_ms,
         }])
         .remedied_by(remedy(&slow));
-    Some(finding)
+    Some(Finding { machines: slow.names, ..finding })
 }
 
 /// Reports whether the users of the other machines waited for long, too.
@@ -195,13 +195,15 @@ mod tests {
         run.check_all(&["machine_slow", "generator_saturated"]);
         let verdict = run.verdict();
         assert!(verdict.contains("the machine a3 (1 of 4) was slow, not the server"), "{verdict}");
+        assert!(!verdict.contains(", at a3"), "{verdict}");
     }
 
     #[test]
     fn several_machines_that_lag_are_named() {
         let slow = (60_000, 2_000, 900);
         let found = fleet(&[slow, FINE, FINE, slow]).speaks(&RULE);
-        assert!(found.text.starts_with("2 of 4 machines (a1, a4) were slow"), "{found}");
+        assert!(found.text.starts_with("2 of 4 machines (a1 and a4) were slow"), "{found}");
+        assert_eq!(found.machines, ["a1", "a4"]);
         assert!(found.text.contains(": they were late by 60.0 ms (p99 of"), "{found}");
         assert!(found.text.contains("An event loop there was busy for 90 %"), "{found}");
     }

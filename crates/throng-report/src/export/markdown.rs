@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
+use crate::finding::listed;
 use crate::render::{
     MACHINES_NOTE, by_name, costs, escaped, imported_note, known_statistics, latencies, machines,
     markdown_cell as cell, markdown_table as table, outcome, probes, retries_note, statuses, steps,
@@ -128,7 +129,7 @@ impl RunExport<'_> {
 fn finding(finding: &Finding) -> String {
     let mut text = format!("1. **\\[{}\\]** {}\n", finding.side, escaped(&finding.text));
     if !finding.machines.is_empty() {
-        _ = writeln!(text, "   - at {}", escaped(&finding.machines.join(", ")));
+        _ = writeln!(text, "   - at {}", escaped(&listed(&finding.machines)));
     }
     for Evidence { counter, from, to, at_ms } in &finding.evidence {
         let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
