@@ -6,7 +6,7 @@
 
 use throng_report::render::micros;
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
-use throng_report::{AnswerGap, Evidence, Grade, LoadInterval, Severity};
+use throng_report::{AnswerGap, Evidence, Grade, LoadInterval, Severity, is_connect_time_out};
 
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
@@ -113,11 +113,6 @@ pub(crate) fn is_time_out(kind: &str) -> bool {
 /// users is neither.
 fn is_of_target(kind: &str) -> bool {
     kind != CUE_TIMEOUT
-}
-
-/// Reports whether an error of this kind is a connect that was given up.
-fn is_connect_time_out(kind: &str) -> bool {
-    kind == "timeout" || kind == "ETIMEDOUT"
 }
 
 /// Returns the intervals in which users gave up waiting for an answer, with the usual time-out.

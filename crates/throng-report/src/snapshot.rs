@@ -55,7 +55,12 @@ pub fn is_of_family(name: &str, family: &str) -> bool {
 /// Reports whether an error of this kind is a wait that was given up: `expect_timeout`, or a
 /// connect that had no answer in time.
 pub fn is_time_out(kind: &str) -> bool {
-    matches!(kind, "timeout" | "ETIMEDOUT") || kind.ends_with("_timeout")
+    is_connect_time_out(kind) || kind.ends_with("_timeout")
+}
+
+/// Reports whether an error of this kind is a connect that had no answer in time.
+pub fn is_connect_time_out(kind: &str) -> bool {
+    matches!(kind, "timeout" | "ETIMEDOUT")
 }
 
 impl Merge for Tally {
