@@ -45,30 +45,25 @@ pub(crate) struct DraftClass {
 impl Draft {
     /// Returns the names by which variables have the data files: `row`, or those in `data`.
     pub(crate) fn tables(&self) -> Vec<String> {
-        let Some(data) = &self.data else { return Vec::new() };
-        let entries = data.entries();
-        let is_one = entries.is_empty() || entries.iter().any(|(key, _)| key == "file");
-        if is_one {
-            vec!["row".to_owned()]
-        } else {
-            entries.into_iter().map(|(key, _)| key).collect()
-        }
+        self.files().into_iter().map(|(name, _)| name).collect()
     }
 
     /// Returns the paths of the data files.
     pub(crate) fn data_files(&self) -> Vec<String> {
-        let Some(data) = &self.data else { return Vec::new() };
-        let is_file = |entries: &[(String, Yaml)]| entries.iter().any(|(key, _)| key == "file");
-        let path = |file: &Yaml| {
+        let path = |(_, file): (String, Yaml)| {
             let entries = file.entries();
             let path = entries.iter().find(|(key, _)| key == "file").map(|(_, path)| path);
-            path.unwrap_or(file).scalars().first().map(|path| (*path).to_owned())
+            path.unwrap_or(&file).scalars().first().map(|path| (*path).to_owned())
         };
+        self.files().into_iter().filter_map(path).collect()
+    }
+
+    /// Returns the data files by name: one that has none is `row`.
+    fn files(&self) -> Vec<(String, Yaml)> {
+        let Some(data) = &self.data else { return Vec::new() };
         let entries = data.entries();
-        if entries.is_empty() || is_file(&entries) {
-            return path(data).into_iter().collect();
-        }
-        entries.iter().filter_map(|(_, file)| path(file)).collect()
+        let is_one = entries.is_empty() || entries.iter().any(|(key, _)| key == "file");
+        if is_one { vec![("row".to_owned(), data.clone())] } else { entries }
     }
 
     /// Returns the scenario in YAML.

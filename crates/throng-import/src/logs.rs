@@ -5,6 +5,7 @@
 //! module; [`LOG_IMPORTERS`] is the table of them.
 
 mod artillery_report;
+mod count;
 mod counted_lines;
 mod json_place;
 mod k6_points;

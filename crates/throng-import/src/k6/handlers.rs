@@ -6,7 +6,7 @@ use throng_load::scenario::Diagnostic;
 
 use crate::source::Span;
 
-use super::effects::{Effects, effects};
+use super::effects::{may_send, stops_timer};
 use super::parser::program;
 use super::script::{Item, Script};
 use super::session::{Session, Timer};
@@ -53,10 +53,7 @@ impl Script<'_, '_> {
             return Err(Diagnostic::new(span.clone(), title, label));
         }
         let calls = function.statements().and_then(calls).ok();
-        let mut others = calls
-            .iter()
-            .flatten()
-            .filter(|(_, name, _)| !name.starts_with("console.") && !stops_timer(name));
+        let mut others = calls.iter().flatten().filter(|(_, name, _)| !is_beside(name, true));
         match (event, others.next(), others.next()) {
             ("message", Some((_, name, _)), None) if self.method(name) == Some("close") => {
                 self.last_session(span)?.closes_on_message = true;
@@ -79,15 +76,10 @@ impl Script<'_, '_> {
     ) {
         let construct = format!("on {event}");
         let is_end = ["close", "error"].contains(&event);
-        let logs = |calls: &[SessionCall<'_>]| {
-            calls
-                .iter()
-                .all(|(_, name, _)| name.starts_with("console.") || (is_end && stops_timer(name)))
-        };
-        if calls.is_some_and(logs) {
+        if calls.is_some_and(|calls| calls.iter().all(|(_, name, _)| is_beside(name, is_end))) {
             let why = "what a user receives is counted";
             self.translator.not_needed(span, construct, why);
-        } else if self.has_effects(handler, is_end) {
+        } else if self.may_send(handler, is_end) {
             self.translator.not_supported(span, construct, WRITE_STEPS);
         } else if is_end {
             let why = "it sends nothing, and ends and errors are counted";
@@ -100,9 +92,9 @@ impl Script<'_, '_> {
     }
 
     /// Reports whether a function may send or close. At the end of a session it may stop timers.
-    fn has_effects(&self, function: &Expression, is_end: bool) -> bool {
+    fn may_send(&self, function: &Expression, is_end: bool) -> bool {
         let socket = self.socket.as_deref().unwrap_or_default();
-        effects(&self.translator.source, &function.span, socket, is_end) == Effects::Traffic
+        may_send(&self.translator.source, &function.span, socket, is_end)
     }
 
     /// Translates a call in an open session. `variable` is the name of its value.
@@ -194,7 +186,7 @@ impl Script<'_, '_> {
         let after = f64::midpoint(least, most);
         let mut timer =
             Timer { after: Duration::from_micros((after * 1e3) as u64), ..Timer::default() };
-        if !self.has_effects(source, false) {
+        if !self.may_send(source, false) {
             return Ok(timer);
         }
         for (value, name, arguments) in calls(function.statements()?)? {
@@ -250,9 +242,9 @@ impl Script<'_, '_> {
 /// A call: the whole expression, the function's name, and its arguments.
 type SessionCall<'e> = (&'e Expression, String, &'e [Expression]);
 
-/// Reports whether a function stops a timer.
-fn stops_timer(name: &str) -> bool {
-    ["clearTimeout", "clearInterval"].contains(&name)
+/// Reports whether a call only logs, or stops a timer where `may_stop_timers`.
+fn is_beside(name: &str, may_stop_timers: bool) -> bool {
+    name.starts_with("console.") || (may_stop_timers && stops_timer(name))
 }
 
 /// Returns the calls of a function that consists of nothing else.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::context::Context;
+use super::statement::value_is_positive;
 use super::tree::{Expr, ExprKind};
 use crate::names::in_letters;
 use crate::yaml::Yaml;
@@ -43,7 +44,7 @@ pub(super) fn wait_for(
     } else {
         cx.translator.translated(span, "wait_signal");
     }
-    let value = match timeout.flatten().filter(|timeout| timeout.value > 0.0) {
+    let value = match timeout.flatten().filter(value_is_positive) {
         Some(timeout) => {
             Yaml::map([("name", Yaml::text(name)), ("timeout", Yaml::plain(timeout.text))])
         }

@@ -314,7 +314,7 @@ impl UserSteps {
     }
 }
 
-fn value_is_positive(amount: &Amount) -> bool {
+pub(super) fn value_is_positive(amount: &Amount) -> bool {
     amount.value > 0.0
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_report::{LatencyStats, LoadCounters, LoadInterval};
 
+use super::super::count::count_of;
 use super::super::counted_lines::CountedLines;
 use super::MetricValue;
 use super::metric::{ANSWERED, MetricUse};
@@ -45,13 +46,11 @@ impl MzbenchRun {
             if !what.is_counter() {
                 continue;
             }
-            let is_count = *value >= 0.0 && value.fract() == 0.0 && *value <= COUNT_MAX;
-            if !is_count {
+            let Some(total) = count_of(*value) else {
                 let label = "expected a whole number, not less than zero";
                 translator.mistake(span, format!("`{metric}` is no count"), label);
                 continue;
-            }
-            let total = *value as u64;
+            };
             let before = self.totals.entry((*metric).to_owned()).or_default();
             if total < *before {
                 let title = format!("the total of `{metric}` fell from {before} to {total}");
@@ -126,6 +125,3 @@ fn stats(datapoints: &BTreeMap<String, f64>, count: u64) -> Option<LatencyStats>
         percentiles_us: known.collect(),
     })
 }
-
-/// The largest count that a number of MZBench has exactly.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;

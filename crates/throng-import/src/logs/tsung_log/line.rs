@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::super::count::count_of;
 use super::super::utc::UtcTime;
 
 /// A line.
@@ -124,12 +125,6 @@ fn values_of(line: &str, values: &str) -> Result<Values, LineMistake> {
     }
 }
 
-/// Returns a number as a count.
-pub(super) fn count_of(number: f64) -> Option<u64> {
-    let is_count = (0.0..COUNT_MAX).contains(&number) && number.fract() == 0.0;
-    is_count.then_some(number as u64)
-}
-
 /// Divides a name, which may be a quoted atom or an Erlang tuple, from its values.
 fn divide(rest: &str) -> Option<(&str, &str)> {
     let end = match rest.chars().next()? {
@@ -146,5 +141,3 @@ fn divide(rest: &str) -> Option<(&str, &str)> {
 pub(super) const DUMP: &str = "# stats: dump at ";
 /// The beginning of a statistic.
 const STATS: &str = "stats: ";
-/// Counts beyond this are not exact in the numbers of the log.
-const COUNT_MAX: f64 = 9_007_199_254_740_992.0;

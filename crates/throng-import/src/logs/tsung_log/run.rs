@@ -6,10 +6,11 @@ use throng_report::{
     CoreCounters, LatencyStats, LoadCounters, LoadInterval, Merge, STEP_NAMES_MAX, StepInterval,
 };
 
+use super::super::count::count_of;
 use super::super::counted_lines::{
     CountedLines, approximated, not_needed, not_supported, translated,
 };
-use super::line::{Sample, Values, count_of};
+use super::line::{Sample, Values};
 use crate::fidelity::Fidelity;
 use crate::source::Span;
 use crate::translator::Translator;

@@ -217,6 +217,7 @@ fn a_handler_that_sends_nothing_changes_no_traffic() {
         "s.on('message', (m) => { check(m, {ok: (x) => x === 'a'}); });",
         "s.on('message', function seen(m) { const j = JSON.parse(m); check(j, {}); });",
         "s.on('pong', () => { pongs.add(1); });",
+        "s.on('message', (m) => { if (m.list?.includes('a')) { seen.push(m.list?.length); } });",
         "s.on('message', (m) => { for (const x of m) { total += x.length; } });",
     ] {
         assert_eq!(fate_of(handler), Fidelity::NotChecked, "{handler}");
@@ -233,6 +234,10 @@ fn a_handler_that_sends_nothing_changes_no_traffic() {
         "s.on('message', (m) => { if (m) { s.send(m); } });",
         "s.on('message', (m) => { if (m) { reply(m); } });",
         "s.on('message', (m) => { if (m) { http.get(m); } });",
+        "s.on('message', (m) => { if (m) { client.publish(m); } });",
+        "s.on('message', (m) => { if (m) { chat.reply(m); } });",
+        "s.on('message', (m) => { if (m) { chat.users?.reply(m); } });",
+        "s.on('message', (m) => { if (m) { reply?.(m); } });",
         "s.on('message', (m) => { if (m) { reply(s); } });",
         "s.on('message', (m) => { console.log(`${s.close()}`); if (m) {} });",
         "s.on('message', (m) => { clearInterval(a); });",
