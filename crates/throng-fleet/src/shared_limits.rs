@@ -21,6 +21,15 @@ pub struct SharedShortage {
     pub has: u64,
 }
 
+/// What an agent can hold beside those with which it shares limits.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SharedCapacity {
+    /// Connections; `None` if the agent does not know how many it can hold by itself.
+    pub connections: Option<u64>,
+    /// The limit that allows no more.
+    pub limit: Option<String>,
+}
+
 /// Returns the shared limits that are insufficient for the agents of a run together.
 pub fn shortages(agents: &[(String, Readiness)]) -> Vec<SharedShortage> {
     let short = |group: &SharedGroup| {
@@ -39,18 +48,36 @@ pub fn shortages(agents: &[(String, Readiness)]) -> Vec<SharedShortage> {
 /// Returns the connections that the agents can hold together; `None` if one of them does not know
 /// its own.
 pub fn capacity(agents: &[(String, Readiness)]) -> Option<u64> {
-    let own: Option<Vec<u64>> = agents.iter().map(|(_, readiness)| readiness.capacity).collect();
-    let mut own = own?;
-    for group in groups(agents) {
-        let all: u64 = group.members.iter().map(|index| own[*index]).sum();
-        let mut excess = all.saturating_sub(group.connections);
-        for index in group.members {
-            let less = excess.min(own[index]);
-            own[index] -= less;
-            excess -= less;
+    capacities(agents).iter().map(|it| it.connections).sum()
+}
+
+/// Returns the connections that each of the agents can hold while all of them do. Those that share
+/// a limit have parts of it in proportion to what each can hold by itself.
+pub fn capacities(agents: &[(String, Readiness)]) -> Vec<SharedCapacity> {
+    let own = |(_, readiness): &(String, Readiness)| SharedCapacity {
+        connections: readiness.capacity,
+        limit: readiness.capacity_limit.clone(),
+    };
+    let mut capacities: Vec<_> = agents.iter().map(own).collect();
+    for SharedGroup { limit, connections, members } in groups(agents) {
+        let known = |index: &usize| capacities[*index].connections;
+        let all: u64 = members.iter().filter_map(known).sum();
+        if all <= connections {
+            continue;
+        }
+        let part =
+            |held: u64| (u128::from(held) * u128::from(connections) / u128::from(all)) as u64;
+        // From the sum of those before: so the parts have no remainder.
+        let mut before = 0;
+        for index in members {
+            let Some(own) = capacities[index].connections else { continue };
+            let reduced = part(before + own) - part(before);
+            before += own;
+            capacities[index] =
+                SharedCapacity { connections: Some(reduced), limit: Some(limit.clone()) };
         }
     }
-    Some(own.iter().sum())
+    capacities
 }
 
 impl fmt::Display for SharedShortage {
@@ -154,9 +181,49 @@ mod tests {
         assert_eq!(shortages(&[agent("a", 9, 5, &[("memory", "m", 5)])]), []);
     }
 
+    /// Checks what each agent holds beside the others, and by which limit if not by its own.
+    #[track_caller]
+    fn check(agents: &[(String, Readiness)], expected: &[(u64, Option<&str>)]) {
+        let capacities = capacities(agents);
+        let held: Vec<_> =
+            capacities.iter().map(|it| (it.connections.unwrap(), it.limit.as_deref())).collect();
+        assert_eq!(held, expected);
+        assert_eq!(capacity(agents), Some(expected.iter().map(|(held, _)| held).sum()));
+    }
+
+    #[test]
+    fn a_shared_limit_is_divided_in_proportion_to_what_its_members_hold() {
+        let memory = |name, holds| agent(name, 1, holds, &[("memory", "m", 30_000)]);
+        check(
+            &[memory("a", 40_000), agent("b", 1, 7, &[]), memory("c", 20_000)],
+            &[(20_000, Some("memory")), (7, None), (10_000, Some("memory"))],
+        );
+        // They fit as they are.
+        check(&[memory("a", 20_000), memory("c", 10_000)], &[(20_000, None), (10_000, None)]);
+        // What cannot be divided is not lost.
+        let odd = |name| agent(name, 1, 9, &[("memory", "m", 10)]);
+        let each = Some("memory");
+        check(&[odd("a"), odd("b"), odd("c")], &[(3, each), (3, each), (4, each)]);
+    }
+
+    #[test]
+    fn parts_of_a_network_namespace_are_divided_again_with_the_machine() {
+        let of = |name, network| agent(name, 1, 28, &[(PORTS, network, 28), ("memory", "m", 42)]);
+        let memory = Some("memory");
+        check(
+            &[of("a", "m 1"), of("b", "m 1"), of("c", "m 2")],
+            &[(10, memory), (11, memory), (21, memory)],
+        );
+    }
+
     #[test]
     fn what_is_not_known_is_none() {
-        let unknown = ("b".to_owned(), Readiness::default());
-        assert_eq!(capacity(&[agent("a", 1, 2, &[]), unknown]), None);
+        let memory = [("memory", "m", 8)];
+        let mut unknown = agent("b", 1, 9, &memory);
+        unknown.1.capacity = None;
+        let all = [agent("a", 1, 9, &memory), unknown];
+        assert_eq!(capacity(&all), None);
+        let held: Vec<_> = capacities(&all).iter().map(|it| it.connections).collect();
+        assert_eq!(held, [Some(8), None]);
     }
 }

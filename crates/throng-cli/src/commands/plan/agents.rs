@@ -11,6 +11,7 @@ use serde_json::json;
 use throng_base::units::{plural, show_count};
 use throng_driver::fdtable;
 use throng_fleet::message::{AgentFacts, Readiness, RunKey, RunOrder};
+use throng_fleet::shared_limits;
 use throng_fleet::{
     CEILING_SHARE, CoordinatorProcess, KnownAgent, MachineCapacity, MachinePart, MachinePlan,
     NotReady, PlanLimit, ScenarioBundle, assess, host_name, random_id,
@@ -184,9 +185,8 @@ impl AgentsPlan {
         let not_free = not_free(&known);
         let not_free = not_free.lines().filter(|line| !line.is_empty());
         notes.extend(not_free.map(|line| format!("not counted: {}", line.trim_start())));
-        let capacities =
-            each().map(|(agent, (_, readiness))| capacity(&agent.hello.facts, readiness)).collect();
-        Ok(Machines { capacities, notes })
+        let facts: Vec<_> = chosen.iter().map(|agent| &agent.hello.facts).collect();
+        Ok(Machines { capacities: capacities(&facts, &ready), notes })
     }
 
     fn of_this_machine(
@@ -208,7 +208,8 @@ impl AgentsPlan {
             return Err(Failure::new("interrupted: nothing was planned"));
         }
         let notes = uncalibrated(&facts.name, &readiness).into_iter().collect();
-        Ok(Machines { capacities: vec![capacity(&facts, &readiness)], notes })
+        let ready = [(facts.name.clone(), readiness)];
+        Ok(Machines { capacities: capacities(&[&facts], &ready), notes })
     }
 }
 
@@ -240,16 +241,21 @@ fn fdtable_cores(connections: u64, facts: &AgentFacts) -> usize {
     cpus * times.min(most)
 }
 
-fn capacity(facts: &AgentFacts, readiness: &Readiness) -> MachineCapacity {
-    let ceiling = readiness.ceiling.as_ref();
-    MachineCapacity {
-        name: facts.name.clone(),
-        cpus: facts.cpus,
-        connections: readiness.capacity,
-        connections_limit: readiness.capacity_limit.clone(),
-        arrivals_per_s: ceiling.and_then(|ceiling| ceiling.connects_per_s),
-        messages_per_s: ceiling.and_then(|ceiling| ceiling.messages_per_s),
-    }
+/// Returns what each machine can do, beside the others where they share a limit.
+fn capacities(facts: &[&AgentFacts], ready: &[(String, Readiness)]) -> Vec<MachineCapacity> {
+    let each = facts.iter().zip(ready).zip(shared_limits::capacities(ready));
+    each.map(|((facts, (_, readiness)), shared)| {
+        let ceiling = readiness.ceiling.as_ref();
+        MachineCapacity {
+            name: facts.name.clone(),
+            cpus: facts.cpus,
+            connections: shared.connections,
+            connections_limit: shared.limit,
+            arrivals_per_s: ceiling.and_then(|ceiling| ceiling.connects_per_s),
+            messages_per_s: ceiling.and_then(|ceiling| ceiling.messages_per_s),
+        }
+    })
+    .collect()
 }
 
 fn uncalibrated(name: &str, readiness: &Readiness) -> Option<String> {
@@ -257,7 +263,7 @@ fn uncalibrated(name: &str, readiness: &Readiness) -> Option<String> {
     Some(format!("{name} is not calibrated, its rates are not counted: {why}"))
 }
 
-/// Names agents that share a machine: each of them counts its memory and ports.
+/// Names agents that share a machine: its CPUs are in the rates of each of them.
 fn shared_machines(chosen: &[&KnownAgent]) -> Vec<String> {
     let facts = || chosen.iter().map(|agent| &agent.hello.facts);
     let mut notes = Vec::new();
@@ -269,8 +275,7 @@ fn shared_machines(chosen: &[&KnownAgent]) -> Vec<String> {
         let names: Vec<_> = facts().filter(is_same).map(|it| it.name.as_str()).collect();
         if names.len() > 1 {
             notes.push(format!(
-                "{} share a machine: they measured one another at the same time, and each counts \
-                 all of its memory",
+                "{} share a machine: they measured one another at the same time",
                 names.join(", ")
             ));
         }
@@ -416,6 +421,8 @@ fn of(part: String, most: Option<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_fleet::SharedLimit;
+
     use super::*;
 
     fn machine(rate: Option<f64>) -> MachineCapacity {
@@ -432,6 +439,22 @@ mod tests {
     fn plan(connections: u64, messages_per_s: Option<f64>, rate: Option<f64>) -> MachinePlan {
         let demand = FleetDemand { connections, arrivals_per_s: Some(1.0), messages_per_s };
         MachinePlan::new(demand, &[machine(rate)])
+    }
+
+    #[test]
+    fn agents_that_share_a_limit_are_not_counted_with_all_of_it_each() {
+        let facts = AgentFacts::default();
+        let memory = SharedLimit { limit: "memory".into(), place: "m".into(), connections: 900 };
+        let readiness = Readiness {
+            capacity: Some(900),
+            capacity_limit: Some("fds".into()),
+            shared_limits: vec![memory],
+            ..Readiness::default()
+        };
+        let ready = ["a", "b"].map(|name| (name.to_owned(), readiness.clone()));
+        let held = capacities(&[&facts; 2], &ready);
+        assert!(held.iter().all(|it| it.connections == Some(450)), "{held:?}");
+        assert!(held.iter().all(|it| it.connections_limit.as_deref() == Some("memory")));
     }
 
     #[test]
