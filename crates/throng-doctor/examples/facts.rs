@@ -53,7 +53,8 @@ fn main() {
 
     heading("one second: value, change");
     let processes = vec![WatchedProcess { program: Endpoint::Server, pid, also: Vec::new() }];
-    let mut sampler = Sampler::new(SamplerOptions { root, ports, processes });
+    let options = SamplerOptions { root, ports, processes, counts_established: true };
+    let mut sampler = Sampler::new(options);
     let first = sampler.sample(Instant::ZERO);
     thread::sleep(Duration::from_secs(1));
     let second = sampler.sample(Instant::from_nanos(1_000_000_000));

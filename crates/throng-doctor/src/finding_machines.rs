@@ -6,8 +6,8 @@ use throng_report::{Finding, MachineInterval, Side};
 use crate::run_view::RunView;
 
 /// Names the machines in a finding that their users or their kernels caused or felt, unless its
-/// rule knows them. One about the server names none. Nor does one about a kernel that the server shares, by the counters of this
-/// kernel: only connects tell there which machine could not go on.
+/// rule knows them. One about the server names none. Nor does one about a kernel that the server
+/// shares, by the counters of this kernel: only connects tell there which machine could not go on.
 pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding {
     let tells = |counter: &str| match finding.side {
         Side::Client | Side::Network => true,
@@ -43,7 +43,7 @@ pub(crate) fn at_machines(run: &RunView<'_>, finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunMachine;
+    use throng_report::{Metric, RunMachine};
 
     use super::*;
     use crate::rules::fixture::Run;
@@ -61,7 +61,7 @@ mod tests {
                 let mut machine =
                     MachineInterval { name: name.into(), ..MachineInterval::default() };
                 // They share a kernel with the server.
-                machine.troubles.insert("TcpExt.ListenOverflows".into(), 1);
+                machine.troubles.insert(Metric::TCPEXT_LISTEN_OVERFLOWS.to_string(), 1);
                 if at < without_fds && failed > 0 {
                     machine.troubles.insert("connect_failed.EMFILE".into(), failed);
                 }
@@ -95,8 +95,9 @@ mod tests {
             let finding = Finding::new("x", side, "X.").shown_by(counter, 0.0, 3.0, 1_000);
             with_machines(&view, finding).machines.len()
         };
-        assert_eq!(machines(Side::Client, "TcpExt.ListenOverflows"), 3);
-        assert_eq!(machines(Side::Kernel, "TcpExt.ListenOverflows"), 0);
+        let overflows = Metric::TCPEXT_LISTEN_OVERFLOWS.to_string();
+        assert_eq!(machines(Side::Client, &overflows), 3);
+        assert_eq!(machines(Side::Kernel, &overflows), 0);
         assert_eq!(machines(Side::Kernel, "connect_failed.EMFILE"), 2);
         assert_eq!(machines(Side::Server, "connect_failed.EMFILE"), 0);
     }

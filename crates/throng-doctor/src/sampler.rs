@@ -42,6 +42,9 @@ pub struct SamplerOptions {
     pub ports: Vec<u16>,
     /// Processes to sample. Control groups are those of the first one, or of this process.
     pub processes: Vec<WatchedProcess>,
+    /// True to count the established connections on the ports, too. The kernel describes each one
+    /// to the sampler.
+    pub counts_established: bool,
 }
 
 /// A process to sample.
@@ -82,6 +85,8 @@ pub struct Sampler {
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SynRecvMeter,
+    /// The same schedule for established connections, if they are counted.
+    established: Option<SynRecvMeter>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -107,6 +112,8 @@ impl Sampler {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         let (constants, constants_unknown) = kernel_facts(&root);
+        // Of all ports, that would be the other ends of loopback's connections, too.
+        let counts_established = options.counts_established && !options.ports.is_empty();
         Self {
             files: ProcFiles::new(&root),
             constants,
@@ -125,6 +132,7 @@ impl Sampler {
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SynRecvMeter::default(),
+            established: counts_established.then(SynRecvMeter::default),
             stays_on_its_thread: PhantomData,
             root,
         }
@@ -199,7 +207,7 @@ impl Sampler {
         }
     }
 
-    /// Reads the listeners and, from time to time, their half-open connections.
+    /// Reads the listeners and, from time to time, their half-open and established connections.
     fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: NetworkCounters) {
         if !self.root.is_live() {
             return;
@@ -217,15 +225,20 @@ impl Sampler {
         if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
-            // Of all ports, that would be the other ends of loopback's connections, too.
-            if !self.ports.is_empty() {
-                let established = out.take(self.listeners.established(&all, &self.ports));
-                out.set_some(Metric::LISTENER_ESTABLISHED, established);
-            }
             let cost = began.elapsed();
             self.syn_recv.record(now + cost, cost);
             out.set_some(Metric::LISTENER_SYN_RECV, count);
             out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
+        }
+        // Drops are no sign of these.
+        if let Some(meter) = &mut self.established
+            && meter.is_due(now, None, network.sockets)
+        {
+            let began = std::time::Instant::now();
+            let count = out.take(self.listeners.established(&all, &self.ports));
+            let cost = began.elapsed();
+            meter.record(now + cost, cost);
+            out.set_some(Metric::LISTENER_ESTABLISHED, count);
         }
     }
 

@@ -32,6 +32,8 @@ pub struct WatchOptions {
     pub pid: Option<u32>,
     /// The control socket of a throng server; none means that process's socket, if it has one.
     pub control: Option<PathBuf>,
+    /// True to count the established connections on the ports.
+    pub counts_established: bool,
 }
 
 /// The watch of a host. It stays on the thread that created it, which moves into the server's
@@ -247,6 +249,7 @@ fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
     Sampler::new(SamplerOptions {
         ports: options.ports.clone(),
         processes,
+        counts_established: options.counts_established,
         ..SamplerOptions::default()
     })
 }

@@ -93,7 +93,8 @@ impl Agent {
         let bus = self.bus.connect("throng agent --observe")?;
         let subjects = self.bus.subjects();
         let mut observer = Observer::new(self.name.clone(), subjects, bus, self.interval);
-        let options = WatchOptions { ports: self.port.clone(), pid: self.pid, control: None };
+        let options =
+            WatchOptions { ports: self.port.clone(), pid: self.pid, ..WatchOptions::default() };
         let mut watch = HostWatch::new(options).map_err(Failure::new)?;
         let ports: Vec<_> = self.port.iter().map(u16::to_string).collect();
         let process = match watch.owner() {

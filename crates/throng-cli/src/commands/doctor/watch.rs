@@ -41,8 +41,12 @@ impl WatchFlags {
     /// Watches until a request to end, or for the given time.
     pub(super) fn run(&self, ports: &[u16], pid: Option<u32>, json: bool) -> Result<Exit, Failure> {
         let interrupt = Interrupt::install(false)?;
-        let options =
-            WatchOptions { ports: ports.to_vec(), pid, control: self.server_control.clone() };
+        let options = WatchOptions {
+            ports: ports.to_vec(),
+            pid,
+            control: self.server_control.clone(),
+            counts_established: true,
+        };
         // Bind before this thread enters the server's network namespace: readers connect to the
         // host.
         let bind = |address| {
