@@ -36,8 +36,13 @@ use flow::Flow;
 use settings::Settings;
 use variables::Variables;
 
-pub(crate) const ARTILLERY: Importer =
-    Importer { tool: "artillery", reads: "scenarios in YAML or JSON", recognises, read };
+pub(crate) const ARTILLERY: Importer = Importer {
+    tool: "artillery",
+    reads: "scenarios in YAML or JSON",
+    program: None,
+    recognises,
+    read,
+};
 
 /// Reports whether the text has the keys of such a file. A scenario of throng has none of them at
 /// its top level.

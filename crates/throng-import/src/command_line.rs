@@ -38,32 +38,6 @@ pub(crate) fn first_command(source: &str) -> Result<Command, Diagnostic> {
     }
 }
 
-/// Reports whether the first command of a script calls this program.
-pub(crate) fn calls(source: &str, program: &str) -> bool {
-    let is_command = |line: &&str| !line.trim().is_empty() && !line.trim().starts_with('#');
-    let first = source.lines().find(is_command).unwrap_or_default();
-    let called = first.split_whitespace().next().unwrap_or_default();
-    called.rsplit('/').next() == Some(program)
-}
-
-/// Returns the place of the word that calls this program, wherever it stands in a script.
-pub(crate) fn place_of_call(source: &str, program: &str) -> Option<Range<usize>> {
-    let is_before = |word: &str| RUNNERS.contains(&word) || word.contains('=');
-    let mut begin = 0;
-    for line in source.split_inclusive('\n') {
-        let mut words = line.split_whitespace().skip_while(|word| is_before(word));
-        if let Some(word) = words.next().filter(|word| word.rsplit('/').next() == Some(program)) {
-            let at = begin + line.find(word)?;
-            return Some(at..at + word.len());
-        }
-        begin += line.len();
-    }
-    None
-}
-
-/// Commands that run the one behind them.
-const RUNNERS: [&str; 6] = ["exec", "sudo", "nohup", "time", "env", "command"];
-
 struct Splitter<'a> {
     source: &'a str,
     at: usize,
@@ -206,14 +180,5 @@ mod tests {
             let mistake = first_command(source).unwrap_err();
             assert_eq!(mistake.span.start, at, "{source}");
         }
-    }
-
-    #[test]
-    fn a_command_is_known_by_its_program() {
-        assert!(calls("# x\n/usr/bin/tcpkali -c 1", "tcpkali"));
-        assert!(!calls("echo tcpkali", "tcpkali"));
-        let place = |source: &str| place_of_call(source, "tcpkali");
-        assert_eq!(place("a=1\nb\nexec /bin/tcpkali -c 1"), Some(11..23));
-        assert_eq!(place("# tcpkali\necho tcpkali"), None);
     }
 }

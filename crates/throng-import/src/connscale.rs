@@ -21,6 +21,7 @@ use crate::yaml::Yaml;
 pub(crate) const CONNSCALE: Importer = Importer {
     tool: "connscale",
     reads: "configuration files, with the console's `connections_start(N)`",
+    program: None,
     recognises,
     read,
 };

@@ -3,6 +3,7 @@
 use throng_load::scenario::{Diagnostic, Diagnostics};
 
 use crate::FidelityReport;
+use crate::call::place_of_call;
 use crate::logs::log_instead;
 use crate::options::ImportOptions;
 use crate::source::Source;
@@ -56,7 +57,8 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
 fn not_recognised(source: &Source<'_>) -> Diagnostic {
     let tools: Vec<_> = IMPORTERS.iter().map(|importer| importer.tool).collect();
     let title = "no importer recognises this file";
-    if let Some(span) = crate::command_line::place_of_call(source.text, "tcpkali") {
+    let mut programs = IMPORTERS.iter().filter_map(|importer| importer.program);
+    if let Some(span) = programs.find_map(|program| place_of_call(source.text, program)) {
         let label = "expected this command first: write it alone into a file, with its variables \
                      filled in";
         return Diagnostic::new(span, title, label);

@@ -11,6 +11,8 @@ pub struct Importer {
     pub tool: &'static str,
     /// What of the tool it reads, for the help: `scenarios in XML`.
     pub reads: &'static str,
+    /// Program whose command line is a file of this tool, if there is one.
+    pub(crate) program: Option<&'static str>,
     /// Reports whether a file is one of this tool. It looks at the text, because names of files
     /// say little.
     pub(crate) recognises: fn(&Source<'_>) -> bool,

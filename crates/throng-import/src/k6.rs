@@ -37,6 +37,7 @@ use values::Values;
 pub(crate) const K6: Importer = Importer {
     tool: "k6",
     reads: "scripts of requests and WebSocket sessions with literals",
+    program: None,
     recognises,
     read,
 };

@@ -10,6 +10,7 @@
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
 mod artillery;
+mod call;
 mod command_line;
 mod comments;
 mod connscale;

@@ -27,6 +27,7 @@ use tree::Tree;
 pub(crate) const MZBENCH: Importer = Importer {
     tool: "MZBench",
     reads: "scenarios in benchDL and in Erlang terms, of the tcp_worker",
+    program: None,
     recognises,
     read,
 };

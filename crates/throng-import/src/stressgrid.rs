@@ -18,7 +18,8 @@ mod value;
 
 use throng_load::scenario::{Diagnostic, Scheme};
 
-use crate::command_line::{calls, first_command};
+use crate::call::calls;
+use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
 use crate::source::{Source, Span};
@@ -34,13 +35,14 @@ use plan::Block;
 pub(crate) const STRESSGRID: Importer = Importer {
     tool: "Stressgrid",
     reads: "scripts, plans, and a file with the command `sgcli run`",
+    program: Some(PROGRAM),
     recognises,
     read,
 };
 
 fn recognises(source: &Source<'_>) -> bool {
     is_plan(source)
-        || calls(source.text, "sgcli")
+        || calls(source.text, PROGRAM)
         || ["ex", "exs"].contains(&source.extension())
         || source.text.lines().any(begins_like_a_script)
 }
@@ -66,7 +68,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     if is_plan(&source) {
         return read_plan(translator);
     }
-    if calls(source.text, "sgcli") {
+    if calls(source.text, PROGRAM) {
         return read_command(translator);
     }
     let script = match elixir::parse(source.text) {
@@ -306,3 +308,5 @@ fn target(
     };
     translator.target(span, &format!("{scheme}://{}", server_name(host, port)), "")
 }
+
+const PROGRAM: &str = "sgcli";

@@ -12,7 +12,8 @@ use std::time::Duration;
 use throng_base::units::{show_count, show_duration, show_rate};
 use throng_load::scenario::HeaderPlace;
 
-use crate::command_line::{calls, first_command};
+use crate::call::calls;
+use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
 use crate::headers::Headers;
 use crate::importer::Importer;
@@ -26,7 +27,8 @@ use options::Options;
 pub(crate) const TCPKALI: Importer = Importer {
     tool: "tcpkali",
     reads: "a file with its command line",
-    recognises: |source| calls(source.text, "tcpkali"),
+    program: Some(PROGRAM),
+    recognises: |source| calls(source.text, PROGRAM),
     read,
 };
 
@@ -242,6 +244,8 @@ fn wait(span: Duration) -> Option<Yaml> {
 fn duration(span: Duration) -> Yaml {
     Yaml::plain(show_duration(span))
 }
+
+const PROGRAM: &str = "tcpkali";
 
 /// The option of a header, as the report calls it.
 const HEADER: &str = "--header";

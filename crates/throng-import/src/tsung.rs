@@ -36,8 +36,13 @@ use steps::{Plugin, Shared, StepsReader, Wire};
 use think::StepsTime;
 use variables::{Tables, Variables, plain_name};
 
-pub(crate) const TSUNG: Importer =
-    Importer { tool: "tsung", reads: "scenarios in XML of tsung 1.x", recognises, read };
+pub(crate) const TSUNG: Importer = Importer {
+    tool: "tsung",
+    reads: "scenarios in XML of tsung 1.x",
+    program: None,
+    recognises,
+    read,
+};
 
 fn recognises(source: &Source<'_>) -> bool {
     let mut tags =
