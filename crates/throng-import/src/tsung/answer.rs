@@ -58,6 +58,9 @@ impl<'d> StepsReader<'_, '_, 'd> {
         {
             self.translator.number(element, name, 0.0..=most);
         }
+        if element.get("name").is_some() {
+            self.translator.not_needed(&span, "match name", "it names a counter of tsung");
+        }
         let construct = format!("match {action}");
         if matches!(action, "log" | "dump") {
             let why = "throng shows the first exchange of each kind of error";

@@ -123,6 +123,18 @@ fn variables_and_answers() {
         ("match log", "<match do=\"log\">ok</match><http url=\"/a\"/>", "", NotNeeded),
         ("match dump", "<match do=\"dump\">ok</match><http url=\"/a\"/>", "", NotNeeded),
         (
+            "match name",
+            "<match do=\"log\" name=\"greeted\">ok</match><http url=\"/a\"/>",
+            "",
+            NotNeeded,
+        ),
+        (
+            "match name",
+            "<match name=\"greeted\">ok</match><http url=\"/a\"/>",
+            "expect: {status: [2xx, 3xx, 4xx, 5xx], regex: ok}",
+            NotNeeded,
+        ),
+        (
             "match abort",
             "<match do=\"abort\" when=\"match\">bad</match><http url=\"/a\"/>",
             "",
@@ -137,6 +149,12 @@ fn variables_and_answers() {
         (
             "match loop",
             "<match do=\"loop\" sleep_loop=\"5\" max_loop=\"2\">x</match><http url=\"/a\"/>",
+            "",
+            NotSupported,
+        ),
+        (
+            "match loop",
+            "<match do=\"loop\" loop_back=\"1\">x</match><http url=\"/a\"/>",
             "",
             NotSupported,
         ),
