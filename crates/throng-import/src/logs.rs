@@ -45,7 +45,8 @@ pub struct LogImport {
     pub fidelity: FidelityReport,
 }
 
-/// Imports the log `name` with this text. `tool` is the tool whose log it is; `None` recognises it.
+/// Imports the log `name` with this text. `tool` is the tool whose log it is, in letters of either
+/// case; `None` recognises it.
 ///
 /// # Errors
 /// No importer recognises the log, or it has mistakes.
@@ -75,7 +76,8 @@ pub fn is_log(text: &str, name: &str) -> bool {
 /// Returns the importer that recognises the log, or the one of `tool`. A tool has several kinds of
 /// logs: where none is recognised, the first reads it and says what is wrong.
 fn recognise_log(source: &Source<'_>, tool: Option<&str>) -> Option<&'static LogImporter> {
-    let is_of_tool = |importer: &&LogImporter| tool.is_none_or(|tool| tool == importer.tool);
+    let is_of_tool =
+        |importer: &&LogImporter| tool.is_none_or(|tool| tool.eq_ignore_ascii_case(importer.tool));
     let mut importers = LOG_IMPORTERS.iter().filter(is_of_tool);
     let recognised = importers.clone().find(|importer| (importer.recognises)(source));
     recognised.or_else(|| importers.next().filter(|_| tool.is_some()))

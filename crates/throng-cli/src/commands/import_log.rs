@@ -22,7 +22,8 @@ pub(crate) struct ImportLog {
     #[arg(short, long, value_name = "RUN.jsonl")]
     output: Option<PathBuf>,
     /// Tool whose log it is [default: recognised by its content]
-    #[arg(long, value_name = "TOOL", value_parser = PossibleValuesParser::new(tools()))]
+    #[arg(long, value_name = "TOOL", ignore_case = true)]
+    #[arg(value_parser = PossibleValuesParser::new(tools()))]
     tool: Option<String>,
     /// Overwrite the output if it exists
     #[arg(long, requires = "output")]

@@ -1,6 +1,6 @@
 //! What `mzbench data` prints, as a run.
 
-use throng_import::Fidelity;
+use throng_import::{Fidelity, import_log};
 
 use super::{assert_whole, import_text};
 
@@ -81,4 +81,13 @@ fn the_order_of_the_lines_does_not_count() {
         run.intervals.iter().map(|line| format!("{:?}", line.load)).collect::<Vec<_>>()
     };
     assert_eq!(loads(&run), loads(&whole));
+}
+
+#[test]
+fn the_name_of_a_tool_has_letters_of_either_case() {
+    for tool in ["MZBench", "mzbench", "MZBENCH"] {
+        let import = import_log(DATA, "data.tsv", Some(tool));
+        let import = import.unwrap_or_else(|mistakes| panic!("{tool}: {mistakes}"));
+        assert_eq!(import.fidelity.tool, "MZBench");
+    }
 }
