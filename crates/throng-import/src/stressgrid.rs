@@ -12,6 +12,7 @@ mod elixir;
 mod http;
 mod json;
 mod load;
+mod pattern;
 mod plan;
 mod socket;
 mod value;

@@ -3,8 +3,9 @@
 use crate::json::Json;
 use crate::json_pointer::JsonPointer;
 
-use super::device::{Device, binds};
+use super::device::Device;
 use super::elixir::{Expr, ExprKind};
+use super::pattern::binds;
 use super::value::{AnswerPart, AnswerPlace, Binding};
 
 impl Device<'_, '_> {

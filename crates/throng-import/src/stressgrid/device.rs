@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use throng_base::units::nearest;
 
 use super::elixir::{Call, Expr, ExprKind, Script};
+use super::pattern::binds;
 use super::value::Binding;
 use crate::names::Names;
 use crate::source::Span;
@@ -140,6 +141,7 @@ impl<'t, 'a> Device<'t, 'a> {
 
     /// Translates `pattern = value`.
     fn matched(&mut self, pattern: &Expr, value: &Expr) -> Vec<Step> {
+        self.report_names_bound_again(pattern);
         if let Some(call) = value.call().filter(|call| makes_traffic(call)) {
             return self.call(value, call, Some(pattern));
         }
@@ -322,21 +324,6 @@ impl<'t, 'a> Device<'t, 'a> {
         let percent = percent.trim_end_matches('0').trim_end_matches('.');
         if percent == "0" { vec![wait(&time)] } else { vec![wait(&format!("{time} ±{percent}%"))] }
     }
-}
-
-/// Reports whether a pattern gives a name to a part of the value.
-pub(super) fn binds(pattern: &Expr) -> bool {
-    let is_name = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if name != "_");
-    let pinned = |expr: &Expr| matches!(&expr.kind, ExprKind::Pinned(name) if is_name(name));
-    let count = |fits: &dyn Fn(&Expr) -> bool| {
-        let count = std::cell::Cell::new(0);
-        pattern.any(&|expr| {
-            count.set(count.get() + usize::from(fits(expr)));
-            false
-        });
-        count.get()
-    };
-    count(&is_name) > count(&pinned)
 }
 
 /// Reports whether a call does more than to return a value.

@@ -1,5 +1,7 @@
 //! Each construct of the reference: what the scenario has for it, and what the report says.
 
+use throng_import::Fidelity;
+
 use crate::import_text;
 
 /// Shows the steps of these scripts, and the notes of the report.
@@ -183,4 +185,35 @@ fn arrays_in_answers() {
         "{:ok, json} = {:ok, 1}\n{_, _, {:json, json}} = get(\"/a\")\n\
          %{\"ok\" => true, \"id\" => id} = json\nget(\"/#{id}\")",
     ]));
+}
+
+/// In Elixir, both parts must be equal.
+#[test]
+fn a_name_that_stands_twice_in_a_pattern_is_told() {
+    let places = |script: &str| {
+        let import = import_text(script, "script.exs").unwrap_or_else(|error| panic!("{error}"));
+        let told = import.fidelity.of(Fidelity::NotSupported);
+        told.map(|entry| (entry.line, entry.note.clone())).collect::<Vec<_>>()
+    };
+    let twice = [
+        "{:ok, [a, a]} = ws_receive_json()",
+        "{:ok, %{\"x\" => a,\n\"y\" => [1, a]}} = ws_receive_json()",
+        "{:ok, json} = ws_receive_json()\n%{\"x\" => a, \"y\" => a} = json",
+        "{:ok, [_a, _a]} = ws_receive_json()",
+    ];
+    for (script, line) in twice.iter().zip([2, 3, 3, 2]) {
+        let places = places(&format!("ws_upgrade(\"/\")\n{script}"));
+        let [(told, note)] = &places[..] else { panic!("{script}: {places:?}") };
+        assert_eq!(*told, line, "{script}");
+        assert!(note.contains("stands twice"), "{script}: {note}");
+    }
+    let answer = "{status, _, {:json, %{\"code\" => status}}} = get(\"/a\")";
+    assert_eq!(places(answer).len(), 1);
+    for once in [
+        "{:ok, [_, _]} = ws_receive_json()",
+        "a = 1\n{:ok, [a, ^a]} = ws_receive_json()",
+        "{:ok, [a]} = ws_receive_json()\n{:ok, [a]} = ws_receive_json()",
+    ] {
+        assert_eq!(places(&format!("ws_upgrade(\"/\")\n{once}")), [], "{once}");
+    }
 }
