@@ -91,14 +91,14 @@ impl AgentRun {
         if self.key == *key {
             return true;
         }
-        let is_orphan = match self.stage {
+        let is_free = match self.stage {
             Stage::New | Stage::Preparing | Stage::Abandoned => false,
-            Stage::Running => self.silence(now) > COORDINATOR_SILENT_AFTER,
+            Stage::Running => self.is_orphan(now),
             // The one before has all of it, or is silent.
-            Stage::Ended(_) => self.link.is_empty() || self.silence(now) > COORDINATOR_SILENT_AFTER,
+            Stage::Ended(_) => self.is_delivered() || self.is_orphan(now),
         };
         // One that comes back late does not get the run back.
-        if self.key.run != key.run || !is_orphan || self.superseded.contains(&key.coordinator) {
+        if self.key.run != key.run || !is_free || self.superseded.contains(&key.coordinator) {
             return false;
         }
         let before = std::mem::replace(&mut self.key, key.clone());
@@ -217,7 +217,7 @@ impl AgentRun {
         self.link.is_empty()
     }
 
-    /// Reports whether another coordinator may take the run over.
+    /// Reports whether the coordinator is away.
     pub(crate) fn is_orphan(&self, now: Instant) -> bool {
         self.silence(now) > COORDINATOR_SILENT_AFTER
     }
