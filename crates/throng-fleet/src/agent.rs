@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use throng_base::Instant;
 use throng_load::peers::PeerMessage;
 
-use crate::agent_action::{AgentAction, Publish, RunStop};
+use crate::agent_action::{AgentAction, Publish};
 use crate::agent_note::AgentNote;
 use crate::agent_run::{AgentRun, RunPlace};
 use crate::envelope::decode;
@@ -14,6 +14,7 @@ use crate::message::{
     AgentCalibration, AgentFacts, AgentMessage, Envelope, HeldRun, Hello, LoadReport, Question,
     Readiness, RunKey,
 };
+use crate::request::AgentAnswer;
 use crate::run_shelf::RunShelf;
 use crate::subjects::GroupSubjects;
 
@@ -151,17 +152,20 @@ impl Agent {
     }
 
     /// Stops the agent's part of a run whose coordinator is away. What it has measured stays for a
-    /// successor.
-    pub(crate) fn stop(&mut self, run: &str, now: Instant) -> RunStop {
-        match &self.run {
-            Some(made) if made.key().run == run => {
-                if !made.is_orphan(now) {
-                    return RunStop::Coordinated(made.key().coordinator.clone());
-                }
-                self.actions.push_back(AgentAction::CutShort);
-                RunStop::Stopping
+    /// successor; a run whose load was not started is forgotten.
+    pub(crate) fn stop(&mut self, run: &str, now: Instant) -> AgentAnswer {
+        let Some(made) = self.run.as_mut().filter(|made| made.key().run == run) else {
+            return AgentAnswer::NotMade;
+        };
+        if !made.is_orphan(now) {
+            return AgentAnswer::Coordinated { coordinator: made.key().coordinator.clone() };
+        }
+        match made.stop() {
+            Some(action) => {
+                self.actions.push_back(action);
+                AgentAnswer::Stopping
             }
-            _ => RunStop::NotMade,
+            None => AgentAnswer::NotMade,
         }
     }
 

@@ -25,16 +25,5 @@ pub enum AgentAction {
     Say(AgentNote),
 }
 
-/// What an agent does when it is asked to stop its part of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RunStop {
-    /// It ramps the load down, or forgets a run that has not begun.
-    Stopping,
-    /// It does not: it has a coordinator, of this name, that can end the run.
-    Coordinated(String),
-    /// It does not make this run.
-    NotMade,
-}
-
 /// Publishes a message under a subject. Returns false if the bus refuses it.
 pub type Publish<'a> = &'a mut dyn FnMut(&str, Vec<u8>) -> bool;

@@ -14,7 +14,7 @@ use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 
 use crate::agent::Agent;
-use crate::agent_action::{AgentAction, RunStop};
+use crate::agent_action::AgentAction;
 use crate::agent_calibration::FirstCalibration;
 use crate::agent_note::{AgentLog, AgentNote};
 use crate::message::{AgentFacts, LoadReport, RunKey, RunOrder, StartOrder, Steering};
@@ -197,11 +197,7 @@ impl AgentProcess {
         let answer = match wish {
             AgentWish::Log { lines_max } => AgentAnswer::Log(self.log.last(lines_max)),
             AgentWish::End { force } => self.on_end(&asker, force),
-            AgentWish::Stop { run } => match self.agent.stop(&run, Clock.now()) {
-                RunStop::Stopping => AgentAnswer::Stopping,
-                RunStop::Coordinated(coordinator) => AgentAnswer::Coordinated { coordinator },
-                RunStop::NotMade => AgentAnswer::NotMade,
-            },
+            AgentWish::Stop { run } => self.agent.stop(&run, Clock.now()),
         };
         self.answer(&asker, answer);
     }

@@ -202,6 +202,19 @@ impl AgentRun {
         }
     }
 
+    /// Ends a run whose coordinator is away. Returns what the process has to do for that; nothing if
+    /// no load runs: the agent forgets a run whose load was not started.
+    pub(crate) fn stop(&mut self) -> Option<AgentAction> {
+        match self.stage {
+            Stage::New | Stage::Preparing => {
+                self.stage = Stage::Abandoned;
+                None
+            }
+            Stage::Running => Some(AgentAction::CutShort),
+            Stage::Ended(_) | Stage::Abandoned => None,
+        }
+    }
+
     /// Delivers all totals to the coordinator that has taken the run over.
     fn deliver_totals(&mut self) {
         if let Some(totals) = &self.totals {

@@ -42,7 +42,7 @@ pub(crate) enum AgentAnswer {
     Stopping,
     /// It goes on with the run that it was asked to stop: this coordinator can end it.
     Coordinated { coordinator: String },
-    /// It does not make the run that it was asked to stop.
+    /// It does not, or no longer, make the run that it was asked to stop.
     NotMade,
     /// It ramps its load down and delivers what it measured, and then ends.
     Ending,

@@ -45,7 +45,7 @@ pub enum AgentStop {
     Stopping,
     /// It goes on: this coordinator is there, and can end the run.
     Coordinated(String),
-    /// It does not make the run.
+    /// It does not, or no longer, make the run.
     NotMade,
     /// It did not answer within [`ANSWER_PATIENCE`].
     Silent,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::world::EarlierRun;
 use super::{Recorder, World};
-use crate::agent_action::RunStop;
 use crate::agent_note::AgentNote;
+use crate::request::AgentAnswer;
 
 const ALL: [&str; 3] = ["a", "b", "c"];
 
@@ -29,6 +29,17 @@ fn orphaned(seed: u64) -> World {
     world.pass(seconds(16));
     assert!(is_free(&world));
     world
+}
+
+/// Asks each agent to stop the run `r`.
+fn stop(world: &mut World) -> Vec<AgentAnswer> {
+    let now = world.now;
+    let ask = |site: &mut super::Site| site.agent.stop("r", site.clock(now));
+    world.sites.values_mut().map(ask).collect()
+}
+
+fn coordinated() -> AgentAnswer {
+    AgentAnswer::Coordinated { coordinator: "first".into() }
 }
 
 /// Lets the run be taken over, and checks that all of it is recorded.
@@ -217,12 +228,7 @@ fn results_that_were_not_fetched_within_an_hour_are_forgotten() {
 #[test]
 fn an_agent_with_a_silent_coordinator_says_so_and_stops_the_run_when_it_is_asked() {
     let mut world = World::running(112, 5);
-    let stop = |world: &mut World| {
-        let now = world.now;
-        let ask = |site: &mut super::Site| site.agent.stop("r", site.clock(now));
-        world.sites.values_mut().map(ask).collect::<Vec<_>>()
-    };
-    assert_eq!(stop(&mut world), vec![RunStop::Coordinated("first".into()); 3]);
+    assert_eq!(stop(&mut world), vec![coordinated(); 3]);
     world.kill_recorder();
     world.pass(seconds(8));
     world.recorder = Some(Recorder::new("s", "other"));
@@ -234,10 +240,10 @@ fn an_agent_with_a_silent_coordinator_says_so_and_stops_the_run_when_it_is_asked
             assert!(why.contains(part), "{why}");
         }
     }
-    assert_eq!(stop(&mut world), vec![RunStop::Stopping; 3]);
+    assert_eq!(stop(&mut world), vec![AgentAnswer::Stopping; 3]);
     world.pass(seconds(16));
     assert!(is_free(&world));
-    assert_eq!(stop(&mut world), vec![RunStop::NotMade; 3]);
+    assert_eq!(stop(&mut world), vec![AgentAnswer::NotMade; 3]);
     let planned = world.sites["a"].reports_planned;
     let first = world.begin_next("s", "other");
     world.finish();
@@ -250,4 +256,23 @@ fn an_agent_with_a_silent_coordinator_says_so_and_stops_the_run_when_it_is_asked
     assert_eq!(world.lost(), ALL);
     let why = "it was ended before its load was over";
     assert!(world.events().iter().filter(|event| event.to_string().contains(why)).count() == 3);
+}
+
+#[test]
+fn a_run_that_is_stopped_before_its_load_was_started_is_forgotten_at_once() {
+    let mut world = World::new(113);
+    world.gather(seconds(1));
+    let now = world.now;
+    world.recorder.as_mut().unwrap().prepare(&world.plan, now);
+    world.until("ready agents", |world| world.recorder.as_ref().unwrap().is_ready());
+    assert_eq!(stop(&mut world), vec![coordinated(); 3]);
+    world.kill_recorder();
+    world.pass(seconds(5));
+    assert!(world.sites.values().all(|site| site.agent.run().is_some()));
+    assert_eq!(stop(&mut world), vec![AgentAnswer::NotMade; 3]);
+    world.pass(Duration::from_millis(20));
+    assert!(is_free(&world));
+    world.begin_next("s", "other");
+    world.finish();
+    world.check_whole(&ALL);
 }
