@@ -5,6 +5,7 @@
 //! cores' mailboxes. All publications between them are bounded, and neither of them makes a core
 //! wait. What the nodes say to each other is [`throng_pubsub::nodes`].
 
+mod change_retry;
 mod counters;
 mod incoming;
 mod outgoing;

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use throng_base::Instant;
 use throng_bus::BusError;
 use throng_driver::MailboxSender;
 use throng_pubsub::TopicChange;
 use throng_pubsub::nodes::{PublicationBatch, PublicationBatches, SubscriptionChanges};
 
+use super::change_retry::ChangeRetry;
 use super::counters::NodeCounters;
 use super::state::{NodeState, now};
 use crate::SharedHandler;
@@ -22,8 +22,7 @@ pub(super) struct Outgoing<H: SharedHandler> {
     batches: PublicationBatches,
     /// The buffer for the byte form of a publication.
     body: Vec<u8>,
-    /// The time before which the subscriptions are not changed, after the bus has refused that.
-    subscriptions_at: Instant,
+    change_retry: ChangeRetry,
 }
 
 impl<H: SharedHandler> Outgoing<H> {
@@ -37,7 +36,7 @@ impl<H: SharedHandler> Outgoing<H> {
             state,
             mailboxes,
             body: Vec::new(),
-            subscriptions_at: Instant::ZERO,
+            change_retry: ChangeRetry::new(),
         }
     }
 
@@ -86,18 +85,18 @@ impl<H: SharedHandler> Outgoing<H> {
 
     fn change_subscriptions(&mut self) {
         let now = now();
-        if now < self.subscriptions_at {
+        if now < self.change_retry.at() {
             return;
         }
         let changes = self.state.interest().changes(now);
         if changes.is_empty() {
             return;
         }
-        if self.try_change(&changes).is_err() {
+        if let Err(error) = self.try_change(&changes) {
             self.state.interest().failed(&changes);
-            self.subscriptions_at = now + RETRY_AFTER;
-            return;
+            return self.change_retry.fail(&error, now);
         }
+        self.change_retry.succeed();
         let known = self.state.interest().subscriptions();
         self.state.counters.subscriptions.store(known as u64, Relaxed);
     }
@@ -131,7 +130,7 @@ impl<H: SharedHandler> Outgoing<H> {
     }
 
     fn until_due(&self) -> Duration {
-        let interest = self.state.interest().due().max(self.subscriptions_at);
+        let interest = self.state.interest().due().max(self.change_retry.at());
         let due = self.state.protocol().due().min(interest);
         due.since(now()).min(LOOK_EVERY)
     }
@@ -141,7 +140,5 @@ impl<H: SharedHandler> Outgoing<H> {
 const BATCH_WINDOW: Duration = Duration::from_millis(1);
 /// The time for which a batch waits for a bus that takes no more.
 const FULL_BUS_WAIT: Duration = Duration::from_millis(200);
-/// The time until a change of subscriptions that the bus has refused is tried again.
-const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// The longest time between two looks at the bus.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
