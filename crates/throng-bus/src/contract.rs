@@ -39,9 +39,16 @@ pub trait Bus: Send + Sync {
     /// it all subscriptions.
     fn is_reachable(&self) -> bool;
 
-    /// Returns what the bus has not let its user do so far, each needed permission once: in
-    /// particular what was published without one, which [`Self::publish`] does not learn.
-    fn denials(&self) -> Vec<BusDenial>;
+    /// Returns what the bus has not let its user do, without the first `told` of all denials. Each
+    /// needed permission comes once: in particular that of what was published without one, which
+    /// [`Self::publish`] does not learn.
+    fn denials_after(&self, told: usize) -> Vec<BusDenial>;
+
+    /// Returns the first thing that the bus has not let its user do; `None` if it has refused
+    /// nothing.
+    fn denial(&self) -> Option<BusDenial> {
+        self.denials_after(0).into_iter().next()
+    }
 }
 
 /// The reason why a bus does not do what it was asked.

@@ -12,7 +12,7 @@
 //! - **No queue for a bus that is away.** [`Bus::publish`] refuses a message while the bus is away,
 //!   so that its caller knows what it has to say again.
 //! - **Permissions are told.** A subscription without permission is refused. A message without it
-//!   is lost, and [`Bus::denials`] names its subject.
+//!   is lost, and [`Bus::denials_after`] names its subject.
 //!
 //! Who needs more numbers its messages and keeps them until they are acknowledged: an [`Outbox`]
 //! does, and an [`Inbox`] at the other end. Nothing but the buses does input or output, and nothing

@@ -97,7 +97,8 @@ impl Bus for MemoryBus {
         !self.0.is_away.load(SeqCst)
     }
 
-    fn denials(&self) -> Vec<BusDenial> {
-        self.0.denials.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn denials_after(&self, told: usize) -> Vec<BusDenial> {
+        let denials = self.0.denials.lock().unwrap_or_else(PoisonError::into_inner);
+        denials.iter().skip(told).cloned().collect()
     }
 }

@@ -263,8 +263,8 @@ impl Bus for NatsBus {
         self.client.connection_state() == State::Connected
     }
 
-    fn denials(&self) -> Vec<BusDenial> {
-        self.denials.first().clone()
+    fn denials_after(&self, told: usize) -> Vec<BusDenial> {
+        self.denials.first().iter().skip(told).cloned().collect()
     }
 }
 

@@ -140,9 +140,9 @@ impl AgentProcess {
                 news.push(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
                 was_reachable = is_reachable;
             }
-            let denials = bus.denials();
-            news.extend(denials[denials_told..].iter().cloned().map(AgentNote::Denied));
-            denials_told = denials.len();
+            let denials = bus.denials_after(denials_told);
+            denials_told += denials.len();
+            news.extend(denials.into_iter().map(AgentNote::Denied));
             self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }

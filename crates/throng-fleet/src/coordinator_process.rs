@@ -97,7 +97,7 @@ impl CoordinatorProcess {
     /// Returns what the bus does not let this process do, if it has refused anything: then agents
     /// may be silent because they hear nothing.
     pub fn denial(&self) -> Option<BusDenial> {
-        self.bus.denials().into_iter().next()
+        self.bus.denial()
     }
 
     fn ask(&self) {

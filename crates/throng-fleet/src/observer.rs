@@ -104,9 +104,9 @@ impl Observer {
                 note(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
                 was_reachable = is_reachable;
             }
-            let denials = self.bus.denials();
-            denials[denials_told..].iter().cloned().map(AgentNote::Denied).for_each(&mut note);
-            denials_told = denials.len();
+            let denials = self.bus.denials_after(denials_told);
+            denials_told += denials.len();
+            denials.into_iter().map(AgentNote::Denied).for_each(&mut note);
         });
     }
 

@@ -65,7 +65,7 @@ impl Requester {
     /// Returns what the bus does not let this process do, if it has refused anything: then agents
     /// may be silent because they hear nothing.
     pub fn denial(&self) -> Option<BusDenial> {
-        self.bus.denials().into_iter().next()
+        self.bus.denial()
     }
 
     /// Returns the last lines of an agent, so many at most; `None` if it does not answer within

@@ -98,7 +98,8 @@ impl NodeState {
         }
     }
 
-    /// Emits an event when the bus goes away or comes back, and when it denies something.
+    /// Emits an event when the bus goes away or comes back, and when it denies something. One
+    /// thread calls this.
     pub(super) fn watch_bus(&self) {
         let is_reachable = self.bus.is_reachable();
         if self.was_reachable.swap(is_reachable, Relaxed) != is_reachable {
@@ -108,9 +109,9 @@ impl NodeState {
                 RunEventKind::NodeBusLost
             });
         }
-        let denials = self.bus.denials();
-        let told = self.denials_told.swap(denials.len(), Relaxed);
-        for denial in &denials[told..] {
+        let denials = self.bus.denials_after(self.denials_told.load(Relaxed));
+        self.denials_told.fetch_add(denials.len(), Relaxed);
+        for denial in denials {
             self.emit(RunEventKind::NodeBusDenied { reason: denial.to_string() });
         }
     }

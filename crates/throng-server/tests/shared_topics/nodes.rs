@@ -50,8 +50,8 @@ impl Bus for CutBus {
         self.bus.is_reachable()
     }
 
-    fn denials(&self) -> Vec<BusDenial> {
-        self.bus.denials()
+    fn denials_after(&self, told: usize) -> Vec<BusDenial> {
+        self.bus.denials_after(told)
     }
 }
 
