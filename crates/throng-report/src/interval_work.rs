@@ -95,7 +95,7 @@ fn connects_due(before: &LoadCounters, now: &LoadCounters) -> u64 {
 
 /// Returns the CPU time of the server's process so far: as the server says, else as its kernel
 /// does.
-fn server_cpu_us(interval: &Interval) -> Option<u64> {
+pub fn server_cpu_us(interval: &Interval) -> Option<u64> {
     let said = interval.server.as_ref().map(|server| server.process.cpu_us());
     let seen = [&interval.server_kernel, &interval.kernel]
         .into_iter()

@@ -82,7 +82,7 @@ pub use inspection::{
     TopicInspection,
 };
 pub use interval::{Interval, LEAVING, LoadInterval, server_side};
-pub use interval_work::IntervalWork;
+pub use interval_work::{IntervalWork, server_cpu_us};
 pub use kernel_counters::KernelCounters;
 pub use latency_stats::LatencyStats;
 pub use latency_total::LatencyTotal;

@@ -1,6 +1,6 @@
 //! Connections that wait in the accept queue for seconds: the server does not accept them.
 
-use throng_report::{Interval, Metric, ProcessMetric};
+use throng_report::{Interval, Metric, server_cpu_us};
 
 /// A time in which the accept queue was never empty and did not get shorter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +31,12 @@ impl StandingQueue {
             };
             let from = *first.get_or_insert(before);
             let (from_ms, to_ms) = (from.at_ms, now.at_ms);
-            let cpus = cpu_us(from).zip(cpu_us(now)).map(|(from, to)| {
-                (to - from) as f64 / 1000.0 / to_ms.saturating_sub(from_ms).max(1) as f64
-            });
+            // A counter that falls is that of another process.
+            let used = server_cpu_us(from)
+                .zip(server_cpu_us(now))
+                .and_then(|(from, to)| to.checked_sub(from));
+            let cpus =
+                used.map(|us| us as f64 / 1000.0 / to_ms.saturating_sub(from_ms).max(1) as f64);
             let one = Self { from_ms, to_ms, waiting, cpus };
             if longest.is_none_or(|longest| one.length_ms() > longest.length_ms()) {
                 longest = Some(one);
@@ -69,12 +72,6 @@ impl StandingQueue {
     }
 }
 
-/// Returns the CPU time of the server's threads.
-fn cpu_us(sample: &Interval) -> Option<i64> {
-    let get = |metric: ProcessMetric| sample.server_kernel.get(metric.server);
-    get(ProcessMetric::RUN_US).or_else(|| get(ProcessMetric::CPU_US))
-}
-
 /// The shortest time that counts: a busy server accepts within a second.
 const LENGTH_MIN_MS: u64 = 2_000;
 
@@ -83,12 +80,16 @@ const BUSY_MIN: f64 = 0.8;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::ProcessMetric;
+
     use super::*;
 
     fn longest(queue: &[i64], cpu_us_each: Option<i64>) -> Option<String> {
         let sample = |(n, queue): (usize, &i64)| {
             let mut sample = Interval { at_ms: 1000 * n as u64, ..Interval::default() };
             sample.server_kernel.set(Metric::LISTENER_ACCEPT_QUEUE, *queue);
+            // Its threads that have ended are missing from their sum.
+            sample.server_kernel.set(ProcessMetric::RUN_US.server, 5_000_000 - 1000 * n as i64);
             if let Some(each) = cpu_us_each {
                 sample.server_kernel.set(ProcessMetric::CPU_US.server, each * n as i64);
             }
