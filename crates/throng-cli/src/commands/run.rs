@@ -48,7 +48,7 @@ use calibrate::CalibrationResult;
 use displays::RunDisplays;
 pub(crate) use flags::Run;
 use fleet::ReadyFleet;
-pub(crate) use fleet::{choose, not_free};
+pub(crate) use fleet::choose;
 pub(crate) use fleet_flags::AgentChoice;
 use live::LoadControl;
 use load::RunLoad;

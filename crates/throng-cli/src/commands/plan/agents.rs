@@ -24,7 +24,7 @@ use throng_report::render::{Align, Table, percent, rate};
 
 use crate::bus::{BUS_VARIABLE, BusFlags};
 use crate::commands::fleet::{GATHER_TIME, no_agents};
-use crate::commands::run::{AgentChoice, choose, not_free};
+use crate::commands::run::{AgentChoice, choose};
 use crate::interrupt::Interrupt;
 use crate::scenario_file::{ScenarioChanges, ScenarioFile};
 use crate::{Failure, output, quantity};
@@ -182,9 +182,9 @@ impl AgentsPlan {
         let mut notes: Vec<String> =
             each().filter_map(|(_, (name, readiness))| uncalibrated(name, readiness)).collect();
         notes.extend(shared_machines(&chosen));
-        let not_free = not_free(&known);
-        let not_free = not_free.lines().filter(|line| !line.is_empty());
-        notes.extend(not_free.map(|line| format!("not counted: {}", line.trim_start())));
+        notes.extend(known.values().filter_map(|agent| {
+            Some(format!("not counted: {}: {}", name(agent), agent.why_not_free()?))
+        }));
         let facts: Vec<_> = chosen.iter().map(|agent| &agent.hello.facts).collect();
         Ok(Machines { capacities: capacities(&facts, &ready), notes })
     }

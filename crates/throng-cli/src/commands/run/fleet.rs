@@ -242,7 +242,7 @@ fn free(known: &BTreeMap<String, KnownAgent>) -> Vec<&KnownAgent> {
 }
 
 /// Lists the agents that are not free, a line each.
-pub(crate) fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
+fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
     let line = |agent: &KnownAgent| {
         Some(format!("\n  {}: {}", agent.hello.facts.name, agent.why_not_free()?))
     };
