@@ -81,12 +81,10 @@ impl LabBus {
 }
 
 impl fmt::Debug for LabBus {
-    /// Shows the address without what stands before an `@`: a user and a password.
+    /// Leaves out the address, which may hold a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, flags } = self;
-        let host = |one: &str| one.rsplit_once('@').map_or(one, |(_, host)| host).to_owned();
-        let hosts: Vec<_> = address.split(',').map(host).collect();
-        f.debug_struct("LabBus").field("address", &hosts).field("flags", flags).finish()
+        let Self { address: _, flags } = self;
+        f.debug_struct("LabBus").field("flags", flags).finish_non_exhaustive()
     }
 }
 
@@ -100,11 +98,11 @@ mod tests {
     #[test]
     fn a_bus_is_shown_without_its_password() {
         let bus = LabBus {
-            address: "nats://ada:secret@one:4222,nats://two:4222".to_owned(),
+            address: "nats://ada:secret@one:4222".to_owned(),
             flags: vec!["--bus-group".into(), "team".into()],
         };
         let shown = format!("{:?}", LabOptions { bus: Some(bus), ..LabOptions::default() });
         assert!(!shown.contains("secret") && !shown.contains("ada"), "{shown}");
-        assert!(shown.contains("one:4222") && shown.contains("team"), "{shown}");
+        assert!(shown.contains("team"), "{shown}");
     }
 }
