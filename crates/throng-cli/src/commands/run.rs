@@ -55,6 +55,7 @@ use load::RunLoad;
 use not_started::NotStarted;
 use observer::ServerObserver;
 use plan::RunPlan;
+pub(crate) use warnings::print_warnings;
 
 /// A run that is about to begin: its generator is calibrated, and `setup` has run.
 struct ReadyRun {

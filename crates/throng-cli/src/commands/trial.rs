@@ -12,6 +12,7 @@ use throng_load::run::{
 };
 use throng_load::scenario::{Scenario, Target};
 
+use crate::commands::run::print_warnings;
 use crate::interrupt::{By, Interrupt};
 use crate::scenario_file::ScenarioFile;
 use crate::{Exit, Failure, output, quantity};
@@ -75,10 +76,7 @@ impl Try {
         let interrupt = Interrupt::install(false)?;
         let options = self.options();
         let plan = self.check_target(&scenario, &options)?;
-        let warnings = plan.program().warnings(&file.name, &file.text);
-        if !warnings.is_empty() {
-            output::print_error(format!("{}\n", warnings.render(output::stderr_has_colors())));
-        }
+        print_warnings(&plan.program().warnings(&file.name, &file.text));
         if scenario.setup.is_some() {
             let is_set_up = self.show_steps("setup", &interrupt, |watch| {
                 set_up(&mut scenario, &options, watch).map(drop)

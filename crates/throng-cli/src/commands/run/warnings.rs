@@ -1,5 +1,6 @@
 //! What a scenario without mistakes is warned of.
 
+use throng_load::scenario::Diagnostics;
 use throng_report::export::warning_annotation;
 
 use super::flags::Run;
@@ -11,14 +12,18 @@ impl Run {
     pub(super) fn warn(&self, plan: &RunPlan) {
         let scenario = &plan.header.scenario;
         let warnings = plan.load.program().warnings(&scenario.path, &scenario.source);
-        if warnings.is_empty() {
-            return;
-        }
         for warning in warnings.iter().filter(|_| self.annotations) {
             let text = format!("{}: {}", warning.title, warning.label);
             let path = &scenario.path;
             output::print_error(warning_annotation(path, warnings.line_of(warning), &text));
         }
-        output::print_error(format!("{}\n", warnings.render(output::stderr_has_colors())));
+        print_warnings(&warnings);
+    }
+}
+
+/// Prints warnings about a scenario, if there are any.
+pub(crate) fn print_warnings(warnings: &Diagnostics) {
+    if !warnings.is_empty() {
+        output::print_error(warnings.render(output::stderr_has_colors()));
     }
 }
