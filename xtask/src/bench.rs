@@ -8,6 +8,7 @@
 mod chat;
 mod child_process;
 mod client;
+mod counter;
 mod cpu;
 mod erlang;
 pub(crate) mod fleet;

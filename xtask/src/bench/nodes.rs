@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use super::child_process::ChildProcess;
+use super::counter::counter;
 use super::cpu::Process;
+use super::result::median;
 
 /// The options of `xtask bench-nodes`.
 #[derive(clap::Args)]
@@ -89,9 +89,7 @@ impl Bench<'_> {
             }
             servers.push(ChildProcess::start(serve, Stdio::null())?);
         }
-        self.wait_until("the servers answer", || {
-            servers.iter().all(|server| self.counters(server).is_ok())
-        })?;
+        self.wait_until("the servers answer", || self.sum(&servers, "memberships").is_ok())?;
         let mut generators = Vec::new();
         for generator in 0..2 {
             let port = self.options.port + (generator % nodes) as u16;
@@ -167,21 +165,8 @@ impl Bench<'_> {
         })
     }
 
-    fn sum(&self, servers: &[ChildProcess], counter: &str) -> Result<u64, String> {
-        let of = |server| {
-            let counters = self.counters(server)?;
-            counters[counter].as_u64().ok_or_else(|| format!("no counter {counter}"))
-        };
-        servers.iter().map(of).sum()
-    }
-
-    /// Returns the counters of a server.
-    fn counters(&self, server: &ChildProcess) -> Result<Value, String> {
-        let mut ctl = self.throng(&["ctl", "snapshot", "--pid", &server.id().to_string()]);
-        let output = ctl.output().map_err(|e| e.to_string())?;
-        let mut snapshot: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| format!("throng ctl snapshot: {e}"))?;
-        Ok(snapshot["counters"].take())
+    fn sum(&self, servers: &[ChildProcess], name: &str) -> Result<u64, String> {
+        servers.iter().map(|server| counter(&self.throng, server, name)).sum()
     }
 
     fn wait_until(&self, what: &str, is_true: impl Fn() -> bool) -> Result<(), String> {
@@ -209,11 +194,6 @@ impl std::fmt::Display for Cost {
         write!(f, "{ns_per_delivery:.0} ns a delivery, {nats_ns:.0} of them nats-server's; ")?;
         write!(f, "{deliveries_per_second:.0} deliveries a second")
     }
-}
-
-fn median(mut costs: Vec<f64>) -> f64 {
-    costs.sort_by(f64::total_cmp);
-    costs[costs.len() / 2]
 }
 
 /// The longest time for servers and users to be there.

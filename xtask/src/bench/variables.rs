@@ -11,10 +11,10 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-
 use super::child_process::ChildProcess;
+use super::counter::counter;
 use super::cpu::Process;
+use super::result::median;
 
 /// The options of `xtask bench-variables`.
 #[derive(clap::Args)]
@@ -61,7 +61,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
     }
     let ratio = |of: fn(&Cost) -> f64| {
-        let [variables, literals] = costs.each_ref().map(|all| median(all.iter().map(of)));
+        let [variables, literals] =
+            costs.each_ref().map(|all| median(all.iter().map(of).collect()));
         (variables, literals, variables / literals)
     };
     let (a, b, cpu) = ratio(|cost| cost.us_per_message);
@@ -202,12 +203,7 @@ impl Bench<'_> {
 
     /// Returns how many messages have been answered.
     fn answered(&self, generator: &ChildProcess) -> Result<u64, String> {
-        let mut ctl = self.throng(&["ctl", "snapshot", "--pid", &generator.id().to_string()]);
-        let output = ctl.output().map_err(|e| e.to_string())?;
-        let snapshot: Value = serde_json::from_slice(&output.stdout)
-            .map_err(|e| format!("throng ctl snapshot: {e}"))?;
-        let answered = snapshot["counters"]["messages_answered"].as_u64();
-        answered.ok_or_else(|| "the snapshot has no messages_answered".to_owned())
+        counter(&self.throng, generator, "messages_answered")
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), String> {
@@ -236,12 +232,6 @@ impl std::fmt::Display for Cost {
         let Self { us_per_message, messages_per_second } = self;
         write!(f, "{us_per_message:.1} us of CPU a message; {messages_per_second:.1} a second")
     }
-}
-
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 /// Users that come each second.
