@@ -1,6 +1,8 @@
 //! The totals of one machine in a line of the run file: a process that takes the run over goes on
 //! from them.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throng_load::generator::CoreStats;
@@ -21,8 +23,7 @@ impl MachineTotals {
     /// Returns them as a part of a line. What is zero or empty is left out: that is most of it.
     pub(crate) fn to_line(&self) -> Option<Value> {
         let mut value = serde_json::to_value(self).ok()?;
-        let default = serde_json::to_value(Self::default()).ok()?;
-        leave_out(&mut value, &default);
+        leave_out(&mut value, &NOTHING);
         Some(value)
     }
 
@@ -31,6 +32,10 @@ impl MachineTotals {
         Self::deserialize(value).ok()
     }
 }
+
+/// The totals of a machine that has counted nothing.
+static NOTHING: LazyLock<Value> =
+    LazyLock::new(|| serde_json::to_value(MachineTotals::default()).expect("totals are JSON"));
 
 /// Removes the fields that are as in the default value, and the zeros in the entries of lists.
 fn leave_out(value: &mut Value, default: &Value) {
