@@ -10,9 +10,10 @@ use crate::{Exit, Failure, output};
 
 /// Let agents end a run whose `throng run` has died
 ///
-/// Its agents ramp their load down and are free for another run about 15 s later. What they have
-/// measured stays for `throng run --resume`, for an hour. A run whose `throng run` is there goes
-/// on: Ctrl-C there ends it.
+/// Its agents ramp their load down, and are free for another run once that has ended and `throng
+/// run` has been silent for 15 s. What they have measured stays for `throng run --resume`, for an
+/// hour. Agents whose load was not started are free at once. A run whose `throng run` is there
+/// goes on: Ctrl-C there ends it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stop {
