@@ -415,3 +415,25 @@ fn a_bus_that_loses_repeats_and_reorders_loses_nothing_of_the_run() {
         assert_eq!(last.machines.iter().map(|it| it.reports).collect::<Vec<_>>(), [20; 3]);
     }
 }
+
+#[test]
+fn a_core_that_is_busy_during_a_takeover_keeps_its_totals() {
+    let mut world = World::running(65, 5);
+    world.sites.get_mut("c").unwrap().has_busy_core = true;
+    // The first coordinator has everything that the core measured.
+    world.pass(seconds(3));
+    world.kill_recorder();
+    world.pass(seconds(4));
+    assert!(world.resume("second"));
+    let (lines, reports) = (world.file.len(), world.sites["c"].measured.len());
+    // Reports that were on their way lack the core. The totals have it.
+    world.until("a line", |world| world.file.len() > lines);
+    world.check_sums();
+    world.until("more reports", |world| world.sites["c"].measured.len() > reports + 2);
+    world.pass(seconds(2));
+    world.check_sums();
+    world.sites.get_mut("c").unwrap().has_busy_core = false;
+    world.finish();
+    assert_eq!(world.lost(), [""; 0]);
+    world.check_whole(&["a", "b", "c"]);
+}

@@ -18,6 +18,8 @@ pub(super) struct Site {
     pub(super) ahead_us: i64,
     /// True while its process is stopped.
     pub(super) is_paused: bool,
+    /// True while its last core is too busy to answer: the core does nothing, and reports lack it.
+    pub(super) has_busy_core: bool,
     /// What its reports have measured, the first of them first.
     pub(super) measured: Vec<ReportSums>,
     /// Reports of a run.
@@ -62,6 +64,7 @@ impl Site {
             agent: Agent::new(facts, subjects),
             ahead_us,
             is_paused: false,
+            has_busy_core: false,
             measured: Vec::new(),
             reports_planned: 20,
             prepared: 0,
@@ -134,7 +137,8 @@ impl Site {
             return;
         };
         let mut measured = ReportSums::default();
-        for core in cores.iter_mut() {
+        let answering = cores.len() - usize::from(self.has_busy_core);
+        for core in &mut cores[..answering] {
             *core = core.totals();
             core.taken_at = now;
             let connects = self.prng.below(30);
@@ -145,8 +149,8 @@ impl Site {
             core.counters.users_started += connects;
             core.counters.users_active = 3;
             measured.latencies += connects;
-            measured.connects += core.counters.connects_ok;
         }
+        measured.connects = cores.iter().map(|core| core.counters.connects_ok).sum();
         self.measured.push(measured);
         while *report_at <= now {
             *report_at += INTERVAL;
@@ -159,7 +163,7 @@ impl Site {
         let report = LoadReport {
             at_us: now.micros_since(*start_at),
             start_nanos: start_at.as_nanos(),
-            cores: cores.clone(),
+            cores: cores[..answering].to_vec(),
             is_last,
             ..LoadReport::default()
         };
