@@ -5,12 +5,15 @@
 
 mod publisher;
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use throng_control::{ProcessRole, processes};
 use throng_doctor::owner::Owner;
-use throng_doctor::{Fact, ProcRoot, Sampler, SamplerOptions, endpoint_facts, listening_process};
+use throng_doctor::{
+    Fact, ProcRoot, Reason, Sampler, SamplerOptions, Unknown, endpoint_facts, listening_process,
+};
 use throng_driver::{Clock, netns};
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 use throng_report::{Endpoint, ServerSnapshot};
@@ -45,7 +48,7 @@ pub struct HostWatch {
     /// The reason why the watched namespace may not be the server's.
     namespace_error: Option<String>,
     /// The process, or the reason why it is unknown.
-    owner: Result<Owner, String>,
+    owner: Result<Owner, UnknownOwner>,
     server: Option<ServerPoller>,
     began: Instant,
     /// The moment of the last sample, in milliseconds since `began`.
@@ -63,7 +66,9 @@ impl HostWatch {
     pub fn new(options: WatchOptions) -> Result<Self, String> {
         let mut blind = None;
         if let Some(pid) = options.pid {
-            process_by_id(pid).map_err(|reason| format!("cannot watch process {pid}: {reason}"))?;
+            process_by_id(pid).into_result().map_err(|why| {
+                format!("cannot watch process {pid}: {}", UnknownOwner::Unread(why))
+            })?;
             blind = netns::enter(pid).err().map(|errno| {
                 format!(
                     "the network namespace of process {pid}: {errno}; the counters are those of \
@@ -72,17 +77,18 @@ impl HostWatch {
             });
         }
         let now = Instant::now();
+        let owner = find_owner(&options);
         let mut watch = Self {
-            sampler: sampler(&options, None),
+            sampler: sampler(&options, owner.as_ref().ok().map(|owner| owner.pid)),
             options,
             namespace_error: blind,
-            owner: Err(String::new()),
+            owner,
             server: None,
             began: now,
             sampled_ms: None,
             search_at: now,
         };
-        watch.find_process();
+        watch.find_control_socket();
         Ok(watch)
     }
 
@@ -90,8 +96,8 @@ impl HostWatch {
     ///
     /// # Errors
     /// The reason why it is unknown.
-    pub fn owner(&self) -> Result<&Owner, &str> {
-        self.owner.as_ref().map_err(String::as_str)
+    pub fn owner(&self) -> Result<&Owner, &UnknownOwner> {
+        self.owner.as_ref()
     }
 
     /// Reports whether the server is a throng server whose control socket returns its counters.
@@ -185,7 +191,7 @@ impl HostWatch {
             process.rss_bytes_at_start = server.process.rss_bytes_at_start;
         }
         if let Err(reason) = &self.owner {
-            unseen.push(reason.clone());
+            unseen.push(reason.to_string());
         }
         unseen.sort();
         unseen.dedup();
@@ -210,16 +216,7 @@ impl HostWatch {
     /// Searches for the process, and for the control socket of a throng server.
     fn find_process(&mut self) {
         self.search_at = Instant::now() + SEARCH_EVERY;
-        let found = match self.options.pid {
-            Some(pid) => process_by_id(pid),
-            None if self.options.ports.is_empty() => {
-                Err("the server's process: unknown; name it with --port or --pid".to_owned())
-            }
-            None => match listening_process(&ProcRoot::default(), &self.options.ports) {
-                Fact::Known(owner) => Ok(owner),
-                Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
-            },
-        };
+        let found = find_owner(&self.options);
         if found != self.owner {
             self.sampler = sampler(&self.options, found.as_ref().ok().map(|owner| owner.pid));
             self.owner = found;
@@ -235,13 +232,47 @@ impl HostWatch {
     }
 }
 
-/// Returns the process `pid`, or the reason why it cannot be read.
-fn process_by_id(pid: u32) -> Result<Owner, String> {
-    let path = format!("proc/{pid}/stat");
-    match ProcRoot::default().read(&path, throng_doctor::process::parse_stat) {
-        Fact::Known(stat) => Ok(Owner { pid, program: stat.name, others: Vec::new() }),
-        Fact::Unknown(reason) => Err(format!("the server's process: {reason}")),
+/// The reason why the process of a watched server is unknown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UnknownOwner {
+    /// The options name neither a port nor a process.
+    Unnamed,
+    /// The process could not be found, or not be read.
+    Unread(Unknown),
+}
+
+impl UnknownOwner {
+    /// Reports whether this user may not see the process.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, Self::Unread(Unknown { reason: Reason::Refused, .. }))
     }
+}
+
+impl fmt::Display for UnknownOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the server's process: ")?;
+        match self {
+            Self::Unnamed => f.write_str("unknown; name it with --port or --pid"),
+            Self::Unread(why) => why.fmt(f),
+        }
+    }
+}
+
+/// Returns the process of the options, or the one that listens on their ports.
+fn find_owner(options: &WatchOptions) -> Result<Owner, UnknownOwner> {
+    let found = match options.pid {
+        Some(pid) => process_by_id(pid),
+        None if options.ports.is_empty() => return Err(UnknownOwner::Unnamed),
+        None => listening_process(&ProcRoot::default(), &options.ports),
+    };
+    found.into_result().map_err(UnknownOwner::Unread)
+}
+
+/// Returns the process `pid`.
+fn process_by_id(pid: u32) -> Fact<Owner> {
+    let path = format!("proc/{pid}/stat");
+    let stat = ProcRoot::default().read(&path, throng_doctor::process::parse_stat);
+    stat.map(|stat| Owner { pid, program: stat.name, others: Vec::new() })
 }
 
 fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
@@ -300,10 +331,20 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut watch =
             HostWatch::new(WatchOptions { ports: vec![closed], ..Default::default() }).unwrap();
-        assert!(watch.owner().unwrap_err().contains("listens"));
+        assert!(watch.owner().unwrap_err().to_string().contains("listens"));
         let line = watch.sample();
         assert_eq!((line.kernel[Metric::LISTENER_COUNT], line.process), (0, None));
         assert!(line.unseen.iter().any(|what| what.contains("listens")), "{:?}", line.unseen);
+    }
+
+    #[test]
+    fn only_a_process_that_this_user_may_not_see_is_refused() {
+        let unread = |reason: Reason| UnknownOwner::Unread(Unknown::new("proc/*/fd", reason));
+        let refused = unread(Reason::Refused);
+        assert_eq!(refused.to_string(), "the server's process: proc/*/fd: permission denied");
+        assert!(refused.is_refused());
+        let failed = unread(Reason::Failed("permission denied".to_owned()));
+        assert!(!failed.is_refused() && !UnknownOwner::Unnamed.is_refused());
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Agent {
         let ports: Vec<_> = self.port.iter().map(u16::to_string).collect();
         let process = match watch.owner() {
             Ok(owner) => format!("{}, pid {}", owner.program, owner.pid),
-            Err(why) => why.to_owned(),
+            Err(why) => why.to_string(),
         };
         output::say(format!(
             "observer {} of group {}: port {} ({process}); Ctrl-C ends it",

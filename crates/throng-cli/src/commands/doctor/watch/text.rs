@@ -52,7 +52,7 @@ impl Lines {
                     owner.program, owner.pid
                 )
             }
-            Err(why) if why.contains(REFUSED) => format!(
+            Err(why) if why.is_refused() => format!(
                 "watching {ports}; Ctrl-C ends it\n  the process that listens cannot be seen \
                  ({why}): {SUDO}, to see its CPU and memory"
             ),
@@ -180,9 +180,6 @@ fn whole_percent(share: f64) -> String {
 fn as_server_side(kernel: &KernelCounters) -> Interval {
     Interval { server_kernel: kernel.clone(), ..Interval::default() }
 }
-
-/// The reason of what this user may not read.
-const REFUSED: &str = "permission denied";
 
 /// Lines between two headings.
 const HEADING_EVERY: usize = 20;
