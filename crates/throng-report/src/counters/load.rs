@@ -1,0 +1,218 @@
+//! The counters of a generator.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CounterField, Merge};
+use crate::metric::MetricKind;
+
+counters! {
+    /// Counters of a generator.
+    ///
+    /// Everything that begins ends in exactly one way. When all users have left,
+    ///
+    /// - `iterations` = `users_finished` + `users_failed` + `users_cut`
+    /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
+    /// - `upgrades_started` = `connects_ok` - `http_connects` + `upgrades_failed` +
+    ///   `upgrades_waiting` over WebSockets
+    /// - `messages_expected` = `messages_answered` + `messages_failed` + `messages_waiting`
+    /// - `joins_started` = `joins_ok` + `joins_failed` + `joins_waiting`
+    /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
+    /// - `http_started` = `http_ok` + `http_failed` + `http_waiting`
+    /// - `turns_intended` = `turns_started` + `turns_failed` + `turns_waiting`
+    ///
+    /// A request that a user still waits for counts as waiting at the moment when all users begin
+    /// to leave, or when the schedule or `throng ctl` stops this user. Its later outcome is not
+    /// counted.
+    LoadCounters {
+        /// Users (closed model) or arrivals (open model) that should have started by now.
+        users_intended,
+        /// Users that have started. Further iterations of the same user count in `iterations`.
+        users_started,
+        /// Times that a user began its program, the first time included.
+        iterations,
+        /// Iterations that ended without an error.
+        users_finished,
+        /// Iterations that ended with an error.
+        users_failed,
+        /// Iterations without an error that were cut off before their last step: the run ended, or
+        /// the schedule or `throng ctl` stopped the user.
+        users_cut,
+        /// Gauge: users in an iteration.
+        users_active: gauge,
+        /// Gauge: connections established.
+        connected: gauge,
+        /// Connects begun.
+        connects_started,
+        /// Connects that were established.
+        connects_ok,
+        /// Connects that failed, for any reason.
+        connects_failed,
+        /// Connects in progress when their user was stopped.
+        connects_waiting,
+        /// Connects of WebSockets whose TCP was established and that sent their upgrade request.
+        upgrades_started,
+        /// Failed connects whose TCP was established.
+        upgrades_failed,
+        /// Waiting connects whose TCP was established.
+        upgrades_waiting,
+        /// `send` steps done.
+        messages_sent,
+        /// `expect` steps begun.
+        messages_expected,
+        /// `expect` steps that received what they expected.
+        messages_answered,
+        /// `expect` steps that received something else, or nothing in time, or lost their
+        /// connection.
+        messages_failed,
+        /// `expect` steps that waited when their user was stopped.
+        messages_waiting,
+        /// Steps that were about to send when their connection ended, while the server did not take
+        /// the bytes sent before.
+        sends_failed,
+        /// Steps that were about to send when their user was stopped, while the server did not take
+        /// the bytes sent before.
+        sends_waiting,
+        /// Turns of `every` that came due: those that have begun, and those before the last turn
+        /// that began or was given up.
+        turns_intended,
+        /// Turns of `every` that have begun.
+        turns_started,
+        /// Turns of `every` that came due while their user waited, and never began because an error
+        /// ended the loop.
+        turns_failed,
+        /// Turns of `every` that had come due and had not begun when their user was stopped.
+        turns_waiting,
+        /// Complete messages received over WebSockets, whether or not a step waited for them.
+        messages_received,
+        /// Messages (over TCP: receives) that arrived while no step waited for them, or that a step
+        /// skipped: they answered nothing.
+        messages_unasked,
+        /// Answers that may belong to another user: messages that match their `expect` had arrived
+        /// unrequested on the same connection.
+        answers_doubtful,
+        /// The part of `answers_doubtful` that may be no answers, but what the server says first:
+        /// after the first answer of their connection came another, which no message asked for.
+        answers_after_greeting,
+        /// Answers that may be late answers to the previous request, which timed out. No histogram
+        /// contains them.
+        answers_out_of_step,
+        /// Gauge: channels that users are joined to.
+        joined: gauge,
+        /// `join` steps begun.
+        joins_started,
+        /// `join` steps that were answered ok.
+        joins_ok,
+        /// `join` steps that were refused, not answered in time, or lost their connection.
+        joins_failed,
+        /// `join` steps that waited when their user was stopped.
+        joins_waiting,
+        /// `push` steps done.
+        pushes_sent,
+        /// Pushes that request no answer.
+        pushes_without_reply,
+        /// `push` steps that were answered ok.
+        pushes_ok,
+        /// `push` steps that were refused, not answered in time, or lost their connection or
+        /// channel.
+        pushes_failed,
+        /// `push` steps that waited when their user was stopped.
+        pushes_waiting,
+        /// HTTP requests begun; a request that is sent again counts once.
+        http_started,
+        /// HTTP requests that were answered as expected.
+        http_ok,
+        /// HTTP requests that were answered otherwise, not answered in time, or lost their
+        /// connection.
+        http_failed,
+        /// HTTP requests that waited when their user was stopped.
+        http_waiting,
+        /// Connections established for HTTP requests. `connects_ok` includes them.
+        http_connects,
+        /// Connects for HTTP requests that failed. `connects_failed` includes them.
+        http_connects_failed,
+        /// Connects for HTTP requests in progress when their user was stopped. `connects_waiting`
+        /// includes them.
+        http_connects_waiting,
+        /// HTTP requests sent again on a new connection, because the server closed the old one
+        /// before it answered.
+        http_retried,
+        /// HTTP requests that failed after a part of their answer had arrived: at their time-out,
+        /// or at the end of their connection.
+        http_incomplete,
+        /// Answers to HTTP requests with a status from 200 to 299.
+        http_2xx,
+        /// Answers to HTTP requests with a status from 300 to 399.
+        http_3xx,
+        /// Answers to HTTP requests with a status from 400 to 499.
+        http_4xx,
+        /// Answers to HTTP requests with a status of 500 or more.
+        http_5xx,
+        /// Heartbeats sent.
+        heartbeats_sent,
+        /// Heartbeats that were answered.
+        heartbeats_answered,
+        /// Heartbeats that were not answered until the next was due, which ends a connection.
+        heartbeats_missed,
+        /// Users that waited for an answer (`expect`, `join`, `push`, `leave`) when all users began
+        /// to leave.
+        users_waiting,
+        /// The longest wait of one of these users, from the intended moment, in microseconds.
+        users_waiting_us_most: max,
+        /// Waits for other users (`barrier`, `wait_for`) that have begun.
+        cue_waits,
+        /// Time of those that have ended, in microseconds.
+        cue_waits_us,
+        /// Gauge: users that wait for other users.
+        cue_waiting: gauge,
+    }
+}
+
+impl LoadCounters {
+    /// Returns the number of requests that users have sent: messages, pushes and HTTP requests.
+    pub fn requests_begun(&self) -> u64 {
+        self.messages_sent + self.pushes_sent + self.http_started
+    }
+
+    /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
+    /// requests.
+    pub fn requests_answered(&self) -> u64 {
+        self.messages_answered + self.pushes_ok + self.http_ok
+    }
+
+    /// Returns the number of answers to HTTP requests, whatever their status.
+    pub fn http_answers(&self) -> u64 {
+        self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx
+    }
+
+    /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are
+    /// parts of the requests.
+    pub fn connect_steps_ended(&self) -> u64 {
+        let for_requests = self.http_connects + self.http_connects_failed;
+        (self.connects_ok + self.connects_failed).saturating_sub(for_requests)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_messages_pushes_and_http_requests() {
+        let begun = LoadCounters {
+            connects_ok: 40,
+            connects_failed: 20,
+            http_connects: 35,
+            http_connects_failed: 15,
+            messages_sent: 10,
+            messages_answered: 9,
+            pushes_sent: 200,
+            pushes_ok: 100,
+            http_started: 3_000,
+            http_ok: 2_000,
+            joins_started: 7,
+            ..Default::default()
+        };
+        assert_eq!((begun.requests_begun(), begun.requests_answered()), (3_210, 2_109));
+        assert_eq!(begun.connect_steps_ended(), 10);
+    }
+}
