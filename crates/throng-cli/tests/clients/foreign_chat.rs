@@ -1,6 +1,7 @@
 //! A chat server that is not ours, as its users would load it: a token from a file for each user,
 //! rooms, and each user waits for its own message.
 
+use std::io::{Write, stderr};
 use std::process::Command;
 
 use serde_json::Value;
@@ -143,6 +144,10 @@ const DISEASES: [Disease; 5] = [
     Disease { name: "closing", first: &["server_closes_early"], percentiles: &[], ..USUAL },
 ];
 
+/// Diseases that are provoked at once. More would take the CPUs from one another where there are
+/// two.
+const AT_ONCE: usize = 2;
+
 impl Disease {
     /// Runs the scenario and the other client against a server with this disease. Returns the
     /// summary of the run, and what the other client measured.
@@ -180,9 +185,15 @@ impl Disease {
             );
         }
         let first = first_finding(summary)["id"].as_str().unwrap_or_default().to_owned();
-        // Where other programs had the CPUs, the run says so, and what they did may hide a disease.
-        let is_judged = !OF_OTHERS.iter().any(|id| has_finding(summary, id));
-        assert!(self.first.contains(&&*first) || !is_judged, "{name}: {summary:#}");
+        if !self.first.contains(&&*first) {
+            // Where other programs had the CPUs, the run says so, and what they did may hide a
+            // disease.
+            let other = OF_OTHERS.iter().find(|id| has_finding(summary, id));
+            let other = other.unwrap_or_else(|| panic!("{name}: {summary:#}"));
+            // Past the capture of the test's output: a skipped check does not pass silently.
+            let why = format!("{name}: the first finding is `{first}`, beside `{other}`");
+            _ = writeln!(stderr(), "skipped: the finding of a disease: {why}");
+        }
         assert_eq!(summary["message"]["doubtful"], 0, "{name}");
     }
 }
@@ -226,15 +237,19 @@ fn each_disease_of_a_server_is_named_first_and_measured_as_another_client_measur
         return;
     }
     assert!(SCENARIO.lines().count() < 40);
-    let measured = std::thread::scope(|scope| {
-        let runs = DISEASES.each_ref().map(|disease| scope.spawn(|| disease.provoke()));
-        runs.map(|run| run.join().unwrap())
-    });
+    let mut measured = Vec::new();
+    for wave in DISEASES.chunks(AT_ONCE) {
+        measured.extend(std::thread::scope(|scope| {
+            let runs = wave.iter().map(|disease| scope.spawn(|| disease.provoke()));
+            let runs: Vec<_> = runs.collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect::<Vec<_>>()
+        }));
+    }
     for (disease, (summary, other)) in DISEASES.iter().zip(&measured) {
         disease.check(summary, other);
     }
     // Each user, as the other client, got answers to four messages before its close.
-    let [.., (summary, other)] = &measured;
+    let (summary, other) = measured.last().unwrap();
     let users = USERS as u64 - 1;
     assert_eq!(other["answered"], 4, "{other}");
     assert_eq!(own_messages(summary)["ok"], 4 * users, "{summary:#}");
