@@ -19,6 +19,7 @@ mod progress;
 mod quantity;
 mod report_files;
 mod scenario_file;
+mod scenario_warning;
 mod search_file;
 
 use std::process::ExitCode;

@@ -43,6 +43,7 @@ use crate::metrics::RunEndpoint;
 use crate::output::JsonOut;
 use crate::progress::Progress;
 use crate::report_files::{ReportFile, ReportPlace, RunReader};
+use crate::scenario_warning::ScenarioWarning;
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
 use displays::RunDisplays;
@@ -87,6 +88,7 @@ struct EndedRun {
     outcome: Outcome,
     page: LivePage,
     trace_file: Option<PathBuf>,
+    warnings: Vec<ScenarioWarning>,
 }
 
 impl Run {
@@ -104,9 +106,10 @@ impl Run {
             return self.show(&plan);
         }
         self.check_outputs()?;
+        let warnings = plan.warnings();
         self.run_planned(plan).unwrap_or_else(|failure| {
             // The check has made the file. Without a run, it says why there is none.
-            self.write_not_started(NotStarted::new(failure.to_string(), None))?;
+            self.write_not_started(NotStarted::new(failure.to_string(), warnings))?;
             Err(failure)
         })
     }
@@ -128,7 +131,7 @@ impl Run {
             Err(by) => {
                 let error = format!("{by}: the run was not started");
                 output::print_error(&error);
-                let written = self.write_not_started(NotStarted::new(error, None));
+                let written = self.write_not_started(NotStarted::new(error, plan.warnings()));
                 return Ok(written.map(|()| Exit::Incomplete));
             }
         };
@@ -146,9 +149,10 @@ impl Run {
         });
         let torn_down = self.tear_down_after_run(&scenario, &options, &interrupt);
         let (exit, ended) = told?;
+        let summary = ended.json();
         ended.page.close();
         Ok(match scenario.teardown {
-            Some(_) => self.write_teardown(&ended.outcome, torn_down).and(exit),
+            Some(_) => self.write_teardown(summary, torn_down).and(exit),
             None => exit,
         })
     }
@@ -175,8 +179,9 @@ impl Run {
         displays.begin(&self.scenario.to_string_lossy(), &plan);
         let start = LoadStart::Resumed(load.into());
         let has_teardown = plan.scenario.teardown.is_some();
+        let warnings = plan.warnings();
         let outcome = self.record(plan, observer, recorder, &interrupt, start, &displays)?;
-        let ended = EndedRun { outcome, page: displays.page, trace_file: None };
+        let ended = EndedRun { outcome, page: displays.page, trace_file: None, warnings };
         let exit = self.tell(&ended, &reports, &interrupt, false);
         if has_teardown {
             self.note("`teardown` was not taken: what `setup` has stored went with its process");
@@ -260,10 +265,11 @@ impl Run {
             Some(fleet) => LoadStart::Fleet(fleet, stored),
             None => LoadStart::Own,
         };
+        let warnings = plan.warnings();
         let outcome = self.record(plan, observer, recorder, interrupt, start, &displays)?;
         // The cores have ended, and with them the last sender of lines.
         let trace_file = writer.and_then(|writer| writer.file.clone());
-        Ok(EndedRun { outcome, page: displays.page, trace_file })
+        Ok(EndedRun { outcome, page: displays.page, trace_file, warnings })
     }
 
     /// Shows the results on the page and here.
@@ -278,7 +284,7 @@ impl Run {
         if let Some(file) = &ended.trace_file {
             self.note(&format!("trace: {}", file.display()));
         }
-        self.finish(&ended.outcome, reports, interrupt, more_follows)
+        self.finish(ended, reports, interrupt, more_follows)
     }
 
     /// Writes the JSON of a run that was not started.
@@ -403,11 +409,12 @@ impl Run {
     /// not here if `more_follows`.
     fn finish(
         &self,
-        outcome: &Outcome,
+        ended: &EndedRun,
         reports: &[ReportFile],
         interrupt: &Interrupt,
         more_follows: bool,
     ) -> Result<Exit, Failure> {
+        let outcome = &ended.outcome;
         let mut text = outcome.result.text();
         let exit = outcome.result.exit();
         let unreached = text::unreached(&outcome.result.summary);
@@ -434,7 +441,7 @@ impl Run {
         // An error of a report costs no result.
         let is_last = |json: &&JsonOut| !(more_follows && **json == JsonOut::Stdout);
         if let Some(json) = self.json.as_ref().filter(is_last) {
-            json.write(&outcome.result.json())?;
+            json.write(&ended.json())?;
         }
         reported?;
         if outcome.end.reason == RunEndReason::Failed {

@@ -162,3 +162,36 @@ fn a_plan_refuses_the_flags_of_another_kind_of_plan() {
     let mut command = place.command(&connections);
     Finished::from(command.env("THRONG_BUS", "nats://h:1").output().unwrap()).exits_with(0);
 }
+
+#[test]
+fn the_json_of_a_run_and_of_a_plan_has_the_warnings_about_the_scenario() {
+    let place = TestDir::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let text = format!(
+        "target: ws://127.0.0.1:{port}\nload: [{{arrivals: {{rate: 5/s, for: 1s}}}}]\nuser:\n  \
+         - connect\n  - wait: 2s\n  - receive: hi\n"
+    );
+    place.write("s.yaml", &text);
+    let check = |json: &serde_json::Value| {
+        let warnings = json["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 1, "{json:#}");
+        assert_eq!(warnings[0]["line"], 5);
+        let title = warnings[0]["title"].as_str().unwrap();
+        assert!(title.starts_with("line 6 may leave messages unread"), "{title}");
+    };
+    place.throng(&["run", "s.yaml", "--json", "sum.json"]);
+    check(&place.json("sum.json"));
+    place.throng(&["run", "s.yaml", "--record", "no/run.jsonl", "--json", "not.json"]);
+    let not_started = place.json("not.json");
+    assert_eq!(not_started["schema"], "throng.not_started/1");
+    check(&not_started);
+    check(&place.throng(&["plan", "s.yaml", "--agents", "--json"]).exits_with(0).json());
+    place.write(
+        "cured.yaml",
+        &text.replace("receive: hi", "receive: {text: hi, skip_others: true}"),
+    );
+    let cured = place.throng(&["plan", "cured.yaml", "--agents", "--json"]).exits_with(0).json();
+    assert_eq!(cured["warnings"], serde_json::json!([]));
+}

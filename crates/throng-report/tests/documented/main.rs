@@ -282,6 +282,7 @@ fn every_field_of_the_summary_is_documented() {
         Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
     // The command line adds the judgements of the thresholds.
     json["thresholds"] = serde_json::json!([judgement]);
+    json["warnings"] = serde_json::json!([{ "line": 1, "title": "", "label": "", "help": null }]);
     json["teardown"] = serde_json::json!({ "ok": true, "error": null });
     check("The summary", &json);
 }

@@ -27,6 +27,7 @@ use crate::commands::fleet::{GATHER_TIME, no_agents};
 use crate::commands::run::{AgentChoice, choose};
 use crate::interrupt::Interrupt;
 use crate::scenario_file::{ScenarioChanges, ScenarioFile};
+use crate::scenario_warning::ScenarioWarning;
 use crate::{Failure, output, quantity};
 
 /// The flags of a plan of a scenario.
@@ -59,6 +60,7 @@ struct PlanInput {
     file: ScenarioFile,
     target: Target,
     demand: FleetDemand,
+    warnings: Vec<ScenarioWarning>,
 }
 
 /// What the machines are, and what must be known about them.
@@ -104,6 +106,7 @@ impl AgentsPlan {
             "more": more.filter(|_| is_enough.is_some()),
             "ceiling_share": CEILING_SHARE,
             "notes": machines.notes,
+            "warnings": input.warnings,
         });
         let verdict = match has_bus {
             true => verdict_of_agents(&plan, &path.display().to_string()),
@@ -128,7 +131,8 @@ impl AgentsPlan {
         let load = LoadPlan::new(&scenario, &options)
             .map_err(|error| Failure::new(error.to_string().replace('\n', "\n  ")))?;
         let demand = FleetDemand::of(load.program(), &scenario.load);
-        Ok(PlanInput { demand, target: load.target, scenario, file })
+        let warnings = ScenarioWarning::of_program(load.program(), &file.text);
+        Ok(PlanInput { demand, target: load.target, scenario, file, warnings })
     }
 
     /// Returns the order to find out what a machine can do. No load is started.

@@ -2,12 +2,16 @@
 
 use serde::Serialize;
 
+use crate::scenario_warning::ScenarioWarning;
+
 /// Why a run was not started, and what was done nevertheless.
 #[derive(Debug, Serialize)]
 pub(super) struct NotStarted {
     schema: &'static str,
     /// The reason, as it was printed.
     error: String,
+    /// The warnings about the scenario.
+    warnings: Vec<ScenarioWarning>,
     /// How `teardown` ended; `None` if the scenario has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     teardown: Option<TeardownEnd>,
@@ -21,8 +25,12 @@ pub(super) struct TeardownEnd {
 }
 
 impl NotStarted {
-    pub(super) fn new(error: String, teardown: Option<TeardownEnd>) -> Self {
-        Self { schema: SCHEMA, error, teardown }
+    pub(super) fn new(error: String, warnings: Vec<ScenarioWarning>) -> Self {
+        Self { schema: SCHEMA, error, warnings, teardown: None }
+    }
+
+    pub(super) fn with_teardown(self, teardown: Option<TeardownEnd>) -> Self {
+        Self { teardown, ..self }
     }
 }
 

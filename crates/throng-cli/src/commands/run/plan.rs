@@ -14,6 +14,7 @@ use throng_report::runfile::{RunHeader, ScenarioSource};
 use super::flags::Run;
 use super::{outputs, preflight, sources};
 use crate::scenario_file::{ScenarioFile, ScenarioFileError};
+use crate::scenario_warning::ScenarioWarning;
 use crate::{Failure, output};
 
 /// Everything that is decided before the first connect.
@@ -75,6 +76,11 @@ impl RunPlan {
         let fidelity = file.fidelity;
         let peak = typed.changes.peak();
         Ok(Self { target, load, scenario, peak, options, header, fidelity, preflight })
+    }
+
+    /// Returns the warnings about the scenario, for JSON.
+    pub(super) fn warnings(&self) -> Vec<ScenarioWarning> {
+        ScenarioWarning::of_program(self.load.program(), &self.header.scenario.source)
     }
 
     /// Reports whether the target is an address of this machine.

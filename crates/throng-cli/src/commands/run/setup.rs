@@ -1,6 +1,6 @@
 //! `setup` and `teardown` of a run, and what is told of them.
 
-use throng_lab::recorder::Outcome;
+use serde_json::Value;
 use throng_load::run::{LoadOptions, SetupError, SetupWatch, set_up, tear_down};
 use throng_load::scenario::Scenario;
 
@@ -53,7 +53,8 @@ impl Run {
             }
             teardown = Some(TeardownEnd::new(error));
         }
-        self.write_not_started(NotStarted::new(error.to_string(), teardown))?;
+        let not_started = NotStarted::new(error.to_string(), plan.warnings());
+        self.write_not_started(not_started.with_teardown(teardown))?;
         Ok(by.map_or(Exit::CannotRun, |_| Exit::Incomplete))
     }
 
@@ -76,14 +77,13 @@ impl Run {
     /// Writes the JSON again, with how `teardown` ended.
     pub(super) fn write_teardown(
         &self,
-        outcome: &Outcome,
+        mut summary: Value,
         torn_down: Result<(), SetupError>,
     ) -> Result<(), Failure> {
         let Some(json) = &self.json else { return Ok(()) };
-        let mut value = outcome.result.json();
         let end = TeardownEnd::new(torn_down.err().map(|error| error.to_string()));
-        value["teardown"] = serde_json::json!(end);
-        json.write(&value)
+        summary["teardown"] = serde_json::json!(end);
+        json.write(&summary)
     }
 
     /// Takes the steps of the scenario's `teardown`, until a further request to end.

@@ -1,11 +1,22 @@
 //! What a scenario without mistakes is warned of.
 
+use serde_json::{Value, json};
 use throng_load::scenario::Diagnostics;
 use throng_report::export::warning_annotation;
 
+use super::EndedRun;
 use super::flags::Run;
 use super::plan::RunPlan;
 use crate::output;
+
+impl EndedRun {
+    /// Returns the JSON of the run, with the warnings about its scenario.
+    pub(super) fn json(&self) -> Value {
+        let mut value = self.outcome.result.json();
+        value["warnings"] = json!(self.warnings);
+        value
+    }
+}
 
 impl Run {
     /// Prints the warnings about the scenario, each as an annotation too if that is wanted.
