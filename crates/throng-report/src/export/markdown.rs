@@ -128,7 +128,7 @@ impl RunExport<'_> {
 
 fn finding(finding: &Finding) -> String {
     let mut text = format!("1. **\\[{}\\]** {}\n", finding.side, escaped(&finding.text));
-    if !finding.machines.is_empty() {
+    if !finding.machines.is_empty() && !finding.says_machines() {
         _ = writeln!(text, "   - at {}", escaped(&listed(&finding.machines)));
     }
     for Evidence { counter, from, to, at_ms } in &finding.evidence {
@@ -165,4 +165,23 @@ fn exchanges(summary: &Summary) -> String {
         _ = writeln!(text, "| {} |", cells.join(" | "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Side;
+
+    #[test]
+    fn machines_are_listed_once_and_the_first_few_only() {
+        let shown = |text: &str, machines: &[&str]| {
+            let machines = machines.iter().map(|&name| name.to_owned()).collect();
+            finding(&Finding { machines, ..Finding::new("x", Side::Client, text) })
+        };
+        let many = ["a1", "a2", "a3", "a4", "a5"];
+        let told = shown("No fd was left.", &many);
+        assert!(told.contains("   - at a1, a2, a3 and 2 more\n"), "{told}");
+        let told = shown("2 of 4 machines (a1 and a4) were slow. So it was.", &["a1", "a4"]);
+        assert!(!told.contains("- at"), "{told}");
+    }
 }
