@@ -322,7 +322,11 @@ impl Search {
 
     /// Returns a smaller value than `bound`.
     fn below(&self, bound: f64) -> Result<f64, SearchEnd> {
-        let next = self.rounded((bound / SHRINK_FACTOR).max(self.rules.least));
+        let is_met = |run: &SearchRun| run.value == bound && run.outcome == SearchOutcome::Met;
+        let is_near = self.runs.iter().any(is_met);
+        let smaller = |factor: f64| self.rounded((bound / factor).max(self.rules.least));
+        let near = is_near.then(|| smaller(NEAR_FACTOR)).filter(|near| *near < bound);
+        let next = near.unwrap_or_else(|| smaller(SHRINK_FACTOR));
         if next < bound { Ok(next) } else { Err(SearchEnd::Least) }
     }
 
@@ -403,6 +407,9 @@ const FAR: f64 = 0.25;
 
 /// The factor from one value to the next while the SLO is missed. 2 and 8 need as many values.
 const SHRINK_FACTOR: f64 = 4.0;
+
+/// The same factor where some runs of the value met the SLO: the limit is near.
+const NEAR_FACTOR: f64 = 1.1;
 
 #[cfg(test)]
 mod tests;

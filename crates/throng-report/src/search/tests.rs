@@ -1,5 +1,7 @@
 //! Searches against made-up servers.
 
+mod token_bucket;
+
 use throng_base::Prng;
 
 use super::*;
@@ -111,6 +113,19 @@ fn a_value_that_had_luck_at_first_is_not_the_result() {
     });
     assert_eq!(result.end, SearchEnd::Found);
     assert!((776.0..=800.0).contains(&result.found.unwrap()), "{result:?}");
+}
+
+#[test]
+fn a_first_value_near_the_limit_that_had_luck_costs_few_values() {
+    let mut runs = 0;
+    let (result, steps) = run(RULES, |value| {
+        runs += 1;
+        let limit = if runs == 1 { 101.0 } else { 98.0 };
+        outcome(value, if value <= limit { 0.2 } else { 5.0 })
+    });
+    assert_eq!(result.end, SearchEnd::Found);
+    assert!((95.0..=98.0).contains(&result.found.unwrap()), "{result:?}");
+    assert!(steps <= 12, "{steps} steps");
 }
 
 #[test]
