@@ -228,6 +228,35 @@ fn an_agent_that_makes_a_run_ends_only_by_force() {
 }
 
 #[test]
+fn an_agent_stops_a_run_whose_coordinator_died_and_keeps_its_results() {
+    let Some(fleet) = Fleet::start() else { return };
+    let mut agent = fleet.agent("default", "one");
+    let server = fleet.place.serve(&["hold"]);
+    let load = "[{ramp: {to: 2, over: 100ms}}, {hold: {for: 10m}}]";
+    fleet.place.write("long.yaml", &server.scenario(load, "[connect, stay]"));
+    let bus = fleet.url();
+    let flags = ["--bus", &bus, "--agents", "1", "--no-tui", "--force"];
+    let run = fleet.place.start(&[&["run", "long.yaml"], &flags[..]].concat());
+    let pid = server.process.pid();
+    eventually("the load has begun", || fleet.place.count(pid)["open"] == 2);
+    let listed = fleet.run(&["ls", "--json"]).json();
+    let id = listed[0]["busy"]["key"]["run"].as_str().unwrap().to_owned();
+    fleet.run(&["stop", "none"]).exits_with(2).stderr_contains(&["no agent makes run none"]);
+    let stop = || fleet.run(&["stop", &id]);
+    stop().exits_with(1).stdout_contains(&["one: goes on: ", "Ctrl-C there ends the run"]);
+    run.signal(Signal::KILL);
+    // An agent waits for some seconds until it takes its coordinator for dead.
+    eventually("it stops the run", || stop().stdout.contains("one: ramps its load down"));
+    agent.line_with("the load has ended");
+    eventually("the users have left", || fleet.place.count(pid)["open"] == 0);
+    eventually("the agent is free, and keeps the run", || {
+        let listed = fleet.run(&["ls", "--json"]).json();
+        listed[0]["busy"].is_null() && listed[0]["kept"][0]["key"]["run"] == id.as_str()
+    });
+    stop().exits_with(2);
+}
+
+#[test]
 fn agents_load_the_server_of_a_lab_and_each_has_a_row() {
     let Some(fleet) = Fleet::start() else { return };
     let names = ["one", "two", "three", "four"];
