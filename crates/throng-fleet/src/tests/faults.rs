@@ -159,6 +159,27 @@ fn a_run_that_is_taken_over_has_each_report_once() {
 }
 
 #[test]
+fn what_went_wrong_on_a_machine_before_a_takeover_still_counts() {
+    let overflows = |world: &World| -> Vec<u64> {
+        let name = throng_report::Metric::TCPEXT_LISTEN_OVERFLOWS.name();
+        let machines = &world.file.last().unwrap().load.machines;
+        machines.iter().map(|machine| machine.troubles[name]).collect()
+    };
+    let mut world = World::running(66, 12);
+    let before = overflows(&world);
+    world.kill_recorder();
+    world.pass(seconds(4));
+    assert!(world.resume("second"));
+    world.finish();
+    world.check_whole(&["a", "b", "c"]);
+    let after = overflows(&world);
+    assert!(
+        before.iter().zip(&after).all(|(before, after)| before < after),
+        "{before:?} {after:?}"
+    );
+}
+
+#[test]
 fn a_run_that_has_ended_meanwhile_is_collected() {
     let mut world = World::running(40, 5);
     world.kill_recorder();

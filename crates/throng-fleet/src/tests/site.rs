@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_load::generator::CoreStats;
+use throng_report::{KernelCounters, Metric};
 
 use crate::agent::Agent;
 use crate::agent_action::{AgentAction, Publish};
@@ -24,6 +25,8 @@ pub(super) struct Site {
     pub(super) measured: Vec<ReportSums>,
     /// Reports of a run.
     pub(super) reports_planned: usize,
+    /// What its kernel counts: with each report, an accept queue overflows once.
+    kernel: KernelCounters,
     /// Actions that its process was asked for.
     pub(super) prepared: usize,
     /// What its process was asked to say.
@@ -60,6 +63,8 @@ impl Site {
             ..AgentFacts::default()
         };
         let subjects = GroupSubjects::new("test").expect("a name");
+        let mut kernel = KernelCounters::default();
+        kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 1_000);
         Self {
             agent: Agent::new(facts, subjects),
             ahead_us,
@@ -67,6 +72,7 @@ impl Site {
             has_busy_core: false,
             measured: Vec::new(),
             reports_planned: 20,
+            kernel,
             prepared: 0,
             said: Vec::new(),
             load: None,
@@ -155,6 +161,8 @@ impl Site {
         while *report_at <= now {
             *report_at += INTERVAL;
         }
+        let overflows = self.kernel.get(Metric::TCPEXT_LISTEN_OVERFLOWS).unwrap_or_default();
+        self.kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, overflows + 1);
         let is_last = self.measured.len() == self.reports_planned;
         if is_last {
             cores.iter_mut().for_each(|core| core.counters.users_active = 0);
@@ -164,6 +172,7 @@ impl Site {
             at_us: now.micros_since(*start_at),
             start_nanos: start_at.as_nanos(),
             cores: cores[..answering].to_vec(),
+            kernel: self.kernel.clone(),
             is_last,
             ..LoadReport::default()
         };

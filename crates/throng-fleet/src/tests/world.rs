@@ -268,6 +268,21 @@ impl World {
         assert_eq!(recorded, latencies, "latencies");
         let sums = self.file.iter().map(|line| line.load.counters.connects_ok);
         assert!(sums.is_sorted(), "totals never go back");
+        self.check_troubles();
+    }
+
+    /// Asserts that no machine forgets what went wrong there.
+    #[track_caller]
+    fn check_troubles(&self) {
+        for (before, after) in self.file.iter().zip(self.file.iter().skip(1)) {
+            for (before, after) in before.load.machines.iter().zip(&after.load.machines) {
+                assert_eq!(before.name, after.name);
+                for (trouble, count) in &before.troubles {
+                    let now = after.troubles.get(trouble);
+                    assert!(now >= Some(count), "{}: {trouble}: {count}, {now:?}", after.name);
+                }
+            }
+        }
     }
 
     /// Asserts that all of what these sites measured is recorded, and that they are free again.
