@@ -160,13 +160,11 @@ impl Agent {
         if !made.is_orphan(now) {
             return AgentAnswer::Coordinated { coordinator: made.key().coordinator.clone() };
         }
-        match made.stop() {
-            Some(action) => {
-                self.actions.push_back(action);
-                AgentAnswer::Stopping
-            }
-            None => AgentAnswer::NotMade,
+        let answer = made.stop();
+        if answer == AgentAnswer::Stopping {
+            self.actions.push_back(AgentAction::CutShort);
         }
+        answer
     }
 
     /// Says that the agent is ready for its run.

@@ -60,6 +60,6 @@ pub fn random_id() -> String {
 }
 
 /// Number of the messages' form: a change of any of them is another number.
-const PROTOCOL: u32 = 4;
+const PROTOCOL: u32 = 5;
 /// Leaves room for the number behind the name.
 const HOST_NAME_MAX: usize = 48;

@@ -8,6 +8,7 @@ use crate::agent_action::{AgentAction, Publish};
 use crate::envelope::encode;
 use crate::link::Link;
 use crate::message::{AgentFacts, AgentMessage, Envelope, HeldRun, LoadReport, Order, RunKey};
+use crate::request::AgentAnswer;
 use crate::subjects::GroupSubjects;
 
 /// An agent's part of one run.
@@ -202,16 +203,16 @@ impl AgentRun {
         }
     }
 
-    /// Ends a run whose coordinator is away. Returns what the process has to do for that; nothing if
-    /// no load runs: the agent forgets a run whose load was not started.
-    pub(crate) fn stop(&mut self) -> Option<AgentAction> {
+    /// Ends a run whose coordinator is away. Returns what becomes of it: a load that is
+    /// [`AgentAnswer::Stopping`] runs, and the process has to end it.
+    pub(crate) fn stop(&mut self) -> AgentAnswer {
         match self.stage {
-            Stage::New | Stage::Preparing => {
+            Stage::New | Stage::Preparing | Stage::Abandoned => {
                 self.stage = Stage::Abandoned;
-                None
+                AgentAnswer::Forgotten
             }
-            Stage::Running => Some(AgentAction::CutShort),
-            Stage::Ended(_) | Stage::Abandoned => None,
+            Stage::Running => AgentAnswer::Stopping,
+            Stage::Ended(_) => AgentAnswer::LoadEnded,
         }
     }
 

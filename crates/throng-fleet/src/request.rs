@@ -42,6 +42,11 @@ pub(crate) enum AgentAnswer {
     Stopping,
     /// It goes on with the run that it was asked to stop: this coordinator can end it.
     Coordinated { coordinator: String },
+    /// It forgets the run that it was asked to stop, whose load was not started, and is free.
+    Forgotten,
+    /// The load of the run that it was asked to stop has ended. It is free once the results are
+    /// delivered, or the coordinator has been silent for 15 s.
+    LoadEnded,
     /// It does not, or no longer, make the run that it was asked to stop.
     NotMade,
     /// It ramps its load down and delivers what it measured, and then ends.

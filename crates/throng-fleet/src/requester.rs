@@ -45,6 +45,11 @@ pub enum AgentStop {
     Stopping,
     /// It goes on: this coordinator is there, and can end the run.
     Coordinated(String),
+    /// It forgets the run, whose load was not started, and is free.
+    Forgotten,
+    /// Its load has ended. It is free once the results are delivered, or the coordinator has been
+    /// silent for 15 s.
+    LoadEnded,
     /// It does not, or no longer, make the run.
     NotMade,
     /// It did not answer within [`ANSWER_PATIENCE`].
@@ -129,6 +134,8 @@ impl Requester {
             let stop = match answer {
                 AgentAnswer::Stopping => AgentStop::Stopping,
                 AgentAnswer::Coordinated { coordinator } => AgentStop::Coordinated(coordinator),
+                AgentAnswer::Forgotten => AgentStop::Forgotten,
+                AgentAnswer::LoadEnded => AgentStop::LoadEnded,
                 AgentAnswer::NotMade => AgentStop::NotMade,
                 _ => return false,
             };

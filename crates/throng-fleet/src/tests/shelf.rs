@@ -241,7 +241,11 @@ fn an_agent_with_a_silent_coordinator_says_so_and_stops_the_run_when_it_is_asked
         }
     }
     assert_eq!(stop(&mut world), vec![AgentAnswer::Stopping; 3]);
-    world.pass(seconds(16));
+    world.pass(seconds(2));
+    assert!(have_ended(&world));
+    assert!(world.sites.values().all(|site| site.agent.run().is_some()));
+    assert_eq!(stop(&mut world), vec![AgentAnswer::LoadEnded; 3]);
+    world.pass(seconds(14));
     assert!(is_free(&world));
     assert_eq!(stop(&mut world), vec![AgentAnswer::NotMade; 3]);
     let planned = world.sites["a"].reports_planned;
@@ -269,9 +273,12 @@ fn a_run_that_is_stopped_before_its_load_was_started_is_forgotten_at_once() {
     world.kill_recorder();
     world.pass(seconds(5));
     assert!(world.sites.values().all(|site| site.agent.run().is_some()));
-    assert_eq!(stop(&mut world), vec![AgentAnswer::NotMade; 3]);
+    // A request that is repeated at once has the same answer.
+    assert_eq!(stop(&mut world), vec![AgentAnswer::Forgotten; 3]);
+    assert_eq!(stop(&mut world), vec![AgentAnswer::Forgotten; 3]);
     world.pass(Duration::from_millis(20));
     assert!(is_free(&world));
+    assert_eq!(stop(&mut world), vec![AgentAnswer::NotMade; 3]);
     world.begin_next("s", "other");
     world.finish();
     world.check_whole(&ALL);

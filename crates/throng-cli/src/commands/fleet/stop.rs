@@ -53,10 +53,20 @@ impl Stop {
                 .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         let mut remain = 0;
         requester.stop(&chosen, &self.run, |agent, stop| {
-            remain += usize::from(!matches!(stop, AgentStop::Stopping | AgentStop::NotMade));
+            remain += usize::from(goes_on(&stop));
             output::say(format!("{}: {}", agent.name, show(&stop)));
         });
         Ok(if remain == 0 { Exit::Met } else { Exit::Missed })
+    }
+}
+
+/// Reports whether the agent goes on with the run, as far as is known.
+fn goes_on(stop: &AgentStop) -> bool {
+    match stop {
+        AgentStop::Coordinated(_) | AgentStop::Silent => true,
+        AgentStop::Stopping | AgentStop::Forgotten | AgentStop::LoadEnded | AgentStop::NotMade => {
+            false
+        }
     }
 }
 
@@ -66,6 +76,10 @@ fn show(stop: &AgentStop) -> String {
         AgentStop::Coordinated(coordinator) => {
             format!("goes on: {coordinator} is there, and Ctrl-C there ends the run")
         }
+        AgentStop::Forgotten => "forgets it, and is free: its load was not started".to_owned(),
+        AgentStop::LoadEnded => "its load has ended; the agent is free once its results are \
+                                 delivered, or `throng run` has been silent for 15 s"
+            .to_owned(),
         AgentStop::NotMade => "no longer makes it".to_owned(),
         AgentStop::Silent => "does not answer".to_owned(),
     }
