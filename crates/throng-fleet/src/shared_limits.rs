@@ -67,7 +67,7 @@ pub fn capacities(agents: &[(String, Readiness)]) -> Vec<SharedCapacity> {
         }
         let part =
             |held: u64| (u128::from(held) * u128::from(connections) / u128::from(all)) as u64;
-        // From the sum of those before: so the parts have no remainder.
+        // Differences of running sums: the parts add up to the limit.
         let mut before = 0;
         for index in members {
             let Some(own) = capacities[index].connections else { continue };

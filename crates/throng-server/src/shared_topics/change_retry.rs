@@ -7,8 +7,8 @@ use throng_bus::BusError;
 
 /// When a node changes its subscriptions at the earliest.
 ///
-/// A bus that is away is tried again soon, because it says at once that it is away. A permission
-/// that lacks will lack for a while, and each try costs a round trip: the wait doubles.
+/// A bus that is away is tried again soon, because it says at once that it is away. A missing
+/// permission stays missing for a while, and each try costs a round trip: the wait doubles.
 #[derive(Debug)]
 pub(super) struct ChangeRetry {
     at: Instant,
@@ -44,7 +44,7 @@ impl ChangeRetry {
 
 /// The time until a change is tried again that a bus has refused, at first.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
-/// The longest time until a change is tried again for which a permission lacked.
+/// The longest time until a change is tried again that the bus denied.
 const DENIED_WAIT_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
