@@ -18,6 +18,7 @@
 //! does, and an [`Inbox`] at the other end. Nothing but the buses does input or output, and nothing
 //! else here reads a clock.
 
+mod bus_watch;
 mod contract;
 mod delivery;
 mod denial;
@@ -27,6 +28,7 @@ mod nats;
 mod subject;
 mod subscription;
 
+pub use bus_watch::{BusChange, BusWatch};
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use denial::{BusAction, BusDenial};

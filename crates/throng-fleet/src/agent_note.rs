@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use throng_bus::BusDenial;
+use throng_bus::BusChange;
 use throng_report::render::micros;
 
 use crate::message::AgentCalibration;
@@ -49,12 +49,8 @@ pub enum AgentNote {
         /// The reason.
         why: &'static str,
     },
-    /// The bus was lost.
-    BusLost,
-    /// The bus is back.
-    BusBack,
-    /// The bus does not let its user do this.
-    Denied(BusDenial),
+    /// The bus has changed.
+    Bus(BusChange),
     /// This process asked it over the bus to end.
     AskedToEnd(String),
 }
@@ -85,9 +81,9 @@ impl fmt::Display for AgentNote {
             Self::Forgotten { run, why } => {
                 write!(f, "run {run}: its results were not fetched and are forgotten: {why}")
             }
-            Self::BusLost => f.write_str("the bus is lost; dialling again"),
-            Self::BusBack => f.write_str("the bus is back"),
-            Self::Denied(denial) => denial.fmt(f),
+            Self::Bus(BusChange::Lost) => f.write_str("the bus is lost; dialling again"),
+            Self::Bus(BusChange::Back) => f.write_str("the bus is back"),
+            Self::Bus(BusChange::Denied(denial)) => denial.fmt(f),
             Self::AskedToEnd(asker) => write!(f, "{asker} asks it to end"),
         }
     }

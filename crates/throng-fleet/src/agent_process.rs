@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusSubscription, check_name};
+use throng_bus::{Bus, BusError, BusSubscription, BusWatch, check_name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
@@ -112,7 +112,7 @@ impl AgentProcess {
     /// longer than [`END_TIMEOUT`].
     pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
         let mut end_at: Option<Instant> = None;
-        let (mut was_reachable, mut denials_told) = (true, 0);
+        let mut bus_watch = BusWatch::new();
         let mut news = vec![self.joined()];
         loop {
             for it in news.drain(..) {
@@ -135,14 +135,7 @@ impl AgentProcess {
             }
             self.proceed(&mut |it| news.push(it));
             let bus = Arc::clone(&self.bus);
-            let is_reachable = bus.is_reachable();
-            if is_reachable != was_reachable {
-                news.push(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
-                was_reachable = is_reachable;
-            }
-            let denials = bus.denials_after(denials_told);
-            denials_told += denials.len();
-            news.extend(denials.into_iter().map(AgentNote::Denied));
+            news.extend(bus_watch.changes(&*bus).into_iter().map(AgentNote::Bus));
             self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }

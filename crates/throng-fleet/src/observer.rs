@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use throng_bus::Bus;
+use throng_bus::{Bus, BusWatch};
 use throng_lab::watch::HostWatch;
 use throng_report::watch::{WatchHeader, WatchLine};
 
@@ -96,17 +96,11 @@ impl Observer {
         is_ended: impl Fn() -> bool,
         mut note: impl FnMut(AgentNote),
     ) {
-        let (mut was_reachable, mut denials_told) = (true, 0);
+        let mut bus_watch = BusWatch::new();
         watch.run(self.interval, None, is_ended, |watch, line| {
             self.publish(watch, line);
-            let is_reachable = self.bus.is_reachable();
-            if is_reachable != was_reachable {
-                note(if is_reachable { AgentNote::BusBack } else { AgentNote::BusLost });
-                was_reachable = is_reachable;
-            }
-            let denials = self.bus.denials_after(denials_told);
-            denials_told += denials.len();
-            denials.into_iter().map(AgentNote::Denied).for_each(&mut note);
+            let changes = bus_watch.changes(&*self.bus).into_iter();
+            changes.map(AgentNote::Bus).for_each(&mut note);
         });
     }
 

@@ -1,10 +1,9 @@
 //! What the two threads of a node share.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throng_base::Instant;
-use throng_bus::{Bus, SubscriptionId};
+use throng_bus::{Bus, BusChange, BusWatch, SubscriptionId};
 use throng_driver::{Clock, MailboxSender};
 use throng_pubsub::nodes::{
     NodeAction, NodeProtocol, NodeSubjects, TOPIC_SUBSCRIPTIONS_MAX, TopicInterest,
@@ -28,8 +27,6 @@ pub(super) struct NodeState {
     protocol: Mutex<NodeProtocol>,
     interest: Mutex<TopicInterest>,
     events: EventSink,
-    was_reachable: AtomicBool,
-    denials_told: AtomicUsize,
 }
 
 impl NodeState {
@@ -50,8 +47,6 @@ impl NodeState {
             protocol: Mutex::new(protocol),
             interest: Mutex::new(TopicInterest::new(TOPIC_SUBSCRIPTIONS_MAX)),
             events,
-            was_reachable: AtomicBool::new(true),
-            denials_told: AtomicUsize::new(0),
         }
     }
 
@@ -98,21 +93,16 @@ impl NodeState {
         }
     }
 
-    /// Emits an event when the bus goes away or comes back, and when it denies something. One
-    /// thread calls this.
-    pub(super) fn watch_bus(&self) {
-        let is_reachable = self.bus.is_reachable();
-        if self.was_reachable.swap(is_reachable, Relaxed) != is_reachable {
-            self.emit(if is_reachable {
-                RunEventKind::NodeBusBack
-            } else {
-                RunEventKind::NodeBusLost
+    /// Emits an event for each change of the bus.
+    pub(super) fn watch_bus(&self, watch: &mut BusWatch) {
+        for change in watch.changes(&*self.bus) {
+            self.emit(match change {
+                BusChange::Lost => RunEventKind::NodeBusLost,
+                BusChange::Back => RunEventKind::NodeBusBack,
+                BusChange::Denied(denial) => {
+                    RunEventKind::NodeBusDenied { reason: denial.to_string() }
+                }
             });
-        }
-        let denials = self.bus.denials_after(self.denials_told.load(Relaxed));
-        self.denials_told.fetch_add(denials.len(), Relaxed);
-        for denial in denials {
-            self.emit(RunEventKind::NodeBusDenied { reason: denial.to_string() });
         }
     }
 
