@@ -219,6 +219,14 @@ fn a_handler_that_sends_nothing_changes_no_traffic() {
         "s.on('pong', () => { pongs.add(1); });",
         "s.on('message', (m) => { if (m.list?.includes('a')) { seen.push(m.list?.length); } });",
         "s.on('message', (m) => { for (const x of m) { total += x.length; } });",
+        "s.on('message', (m) => { seen.push(\n  m.id,\n); console.log(seen.join(', ')); });",
+        "s.on('message', (m) => { m.list.forEach(x => total += x); Object.assign(all, m); });",
+        "s.on('message', (m) => { a = m.map(Number).filter((x) => x > 1).find((x) => x); });",
+        "s.on('message', (m) => { a = m.some(function (x) { return x; }) || m.every(Boolean); });",
+        "s.on('message', (m) => { a = m.reduce((sum, [x]) => { return sum + f[x]; }, 0); });",
+        "const seen = new Set(); s.on('message', (m) => { if (seen.has(m)) { seen.clear(); } });",
+        "const a = new Map([]); s.on('message', (m) => { a.set(m, a?.get(m)); a.delete(m); });",
+        "s.on('message', (m) => { const a = new Set(m.list); if (a.has(1)) { total += 1; } });",
     ] {
         assert_eq!(fate_of(handler), Fidelity::NotChecked, "{handler}");
     }
@@ -244,6 +252,24 @@ fn a_handler_that_sends_nothing_changes_no_traffic() {
         "s.on('message', (m) => { if (m) { handlers[m](m); } });",
         "s.on('close', () => { if (a) { new WebSocket('ws://127.0.0.1:9000/'); } });",
         "s.on('error', (e) => { if (e) { throw e; } });",
+        "s.on('message', (m) => { channel.push('new_msg', m); });",
+        "s.on('message', (m) => { channel.push(); });",
+        "s.on('message', (m) => { channel.join(); });",
+        "s.on('message', (m) => { channel.join('room:1'); });",
+        "s.on('message', (m) => { m.list.forEach(reply); });",
+        "s.on('message', (m) => { m.list.forEach((reply)); });",
+        "s.on('message', (m) => { m.list.forEach(chat.reply); });",
+        "s.on('message', (m) => { m.list.forEach(x => s.send(x)); });",
+        "s.on('message', (m) => { m.list.map((x) => { chat.reply(x); }); });",
+        "s.on('message', (m) => { m.list.forEach((reply) => reply(m)); });",
+        "s.on('message', (m) => { users.find({ id: m }); });",
+        "s.on('message', (m) => { chat.assign(m); });",
+        "s.on('message', (m) => { if (seen.has(m)) { total += 1; } });",
+        "const a = new redis.Client('redis://a'); s.on('message', (m) => { a.set('b', m); });",
+        "const a = new Map().get('b'); s.on('message', (m) => { a.get(m); });",
+        "const a = new Set(); s.on('message', (m) => { b.a.delete(m); });",
+        "const a = new Map(); s.on('message', (m) => { a = client; a.get(m); });",
+        "s.on('message', (m) => { b.a = new Map(); a.get(m); });",
     ] {
         assert_eq!(fate_of(handler), Fidelity::NotSupported, "{handler}");
     }
