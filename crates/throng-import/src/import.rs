@@ -58,10 +58,10 @@ fn not_recognised(source: &Source<'_>) -> Diagnostic {
     let tools: Vec<_> = IMPORTERS.iter().map(|importer| importer.tool).collect();
     let title = "no importer recognises this file";
     let mut programs = IMPORTERS.iter().filter_map(|importer| importer.program);
-    if let Some(span) = programs.find_map(|program| place_of_call(source.text, program)) {
-        let label = "expected this command first: write it alone into a file, with its variables \
-                     filled in";
-        return Diagnostic::new(span, title, label);
+    let call =
+        programs.find_map(|program| Some((place_of_call(source.text, program.name)?, program)));
+    if let Some((span, program)) = call {
+        return Diagnostic::new(span, title, program.advice);
     }
     let first_line = source.text.lines().next().unwrap_or_default();
     let label = format!("expected a file of one of these tools: {}", tools.join(", "));

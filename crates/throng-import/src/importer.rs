@@ -12,10 +12,18 @@ pub struct Importer {
     /// What of the tool it reads, for the help: `scenarios in XML`.
     pub reads: &'static str,
     /// Program whose command line is a file of this tool, if there is one.
-    pub(crate) program: Option<&'static str>,
+    pub(crate) program: Option<Program>,
     /// Reports whether a file is one of this tool. It looks at the text, because names of files
     /// say little.
     pub(crate) recognises: fn(&Source<'_>) -> bool,
     /// Reads the file. `None` if it has mistakes, which it has reported.
     pub(crate) read: fn(&mut Translator<'_>) -> Option<Draft>,
+}
+
+/// A program whose command line is a file of a tool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    /// What to do with a call that stands behind other commands in a script.
+    pub(crate) advice: &'static str,
 }

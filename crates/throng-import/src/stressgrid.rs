@@ -22,7 +22,7 @@ use throng_load::scenario::{Diagnostic, Scheme};
 use crate::call::calls;
 use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
-use crate::importer::Importer;
+use crate::importer::{Importer, Program};
 use crate::source::{Source, Span};
 use crate::translator::Translator;
 use crate::url::server_name;
@@ -36,7 +36,11 @@ use plan::Block;
 pub(crate) const STRESSGRID: Importer = Importer {
     tool: "Stressgrid",
     reads: "scripts, plans, and a file with the command `sgcli run`",
-    program: Some(PROGRAM),
+    program: Some(Program {
+        name: PROGRAM,
+        advice: "write this command into its script as a comment of one line, `# sgcli run ...`, \
+                 with its variables filled in, and import the script",
+    }),
     recognises,
     read,
 };

@@ -16,7 +16,7 @@ use crate::call::calls;
 use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
 use crate::headers::Headers;
-use crate::importer::Importer;
+use crate::importer::{Importer, Program};
 use crate::pace::{constant, rest_after_last_turn};
 use crate::phase;
 use crate::translator::Translator;
@@ -27,7 +27,11 @@ use options::Options;
 pub(crate) const TCPKALI: Importer = Importer {
     tool: "tcpkali",
     reads: "a file with its command line",
-    program: Some(PROGRAM),
+    program: Some(Program {
+        name: PROGRAM,
+        advice: "expected this command first: write it alone into a file, with its variables \
+                 filled in",
+    }),
     recognises: |source| calls(source.text, PROGRAM),
     read,
 };

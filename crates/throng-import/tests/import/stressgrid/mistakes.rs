@@ -89,6 +89,17 @@ fn of_plans() {
     insta::assert_snapshot!(show_mistakes("broken.json", &files));
 }
 
+/// The steps are in another file, so the command alone would be a load without them.
+#[test]
+fn a_call_behind_other_commands_is_told() {
+    let files = [
+        "#!/bin/sh\nset -eu\nexec sgcli run a b.exs --size $1\n",
+        "sudo -u me sgcli run a b.exs\n",
+        "# sgcli\necho sgcli\n",
+    ];
+    insta::assert_snapshot!(show_mistakes("load.sh", &files));
+}
+
 #[test]
 fn of_commands() {
     let files = [
