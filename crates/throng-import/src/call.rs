@@ -99,16 +99,86 @@ impl Runner {
 
 /// The commands that run the one behind them.
 const RUNNERS: &[Runner] = &[
+    Runner {
+        program: "chrt",
+        options_with_value: &[
+            "-D",
+            "--sched-deadline",
+            "-P",
+            "--sched-period",
+            "-T",
+            "--sched-runtime",
+        ],
+        operands: 1,
+    },
     Runner { program: "command", options_with_value: &[], operands: 0 },
     Runner { program: "env", options_with_value: &["-u", "--unset", "-C", "--chdir"], operands: 0 },
     Runner { program: "exec", options_with_value: &["-a"], operands: 0 },
+    Runner {
+        program: "ionice",
+        options_with_value: &["-c", "--class", "-n", "--classdata"],
+        operands: 0,
+    },
     Runner { program: "nice", options_with_value: &["-n", "--adjustment"], operands: 0 },
     Runner { program: "nohup", options_with_value: &[], operands: 0 },
     Runner {
-        program: "sudo",
-        options_with_value: &["-C", "-D", "-g", "--group", "-h", "-p", "-R", "-T", "-u", "--user"],
+        program: "numactl",
+        options_with_value: &[
+            "-C",
+            "--physcpubind",
+            "-c",
+            "--cpubind",
+            "-i",
+            "--interleave",
+            "-m",
+            "--membind",
+            "-N",
+            "--cpunodebind",
+            "-P",
+            "--preferred-many",
+            "-p",
+            "--preferred",
+            "-w",
+            "--weighted-interleave",
+        ],
         operands: 0,
     },
+    Runner { program: "setsid", options_with_value: &[], operands: 0 },
+    Runner {
+        program: "stdbuf",
+        options_with_value: &["-e", "--error", "-i", "--input", "-o", "--output"],
+        operands: 0,
+    },
+    Runner {
+        program: "sudo",
+        options_with_value: &[
+            "-C",
+            "--close-from",
+            "-D",
+            "--chdir",
+            "-g",
+            "--group",
+            "-h",
+            "--host",
+            "-p",
+            "--prompt",
+            "-R",
+            "--chroot",
+            "-r",
+            "--role",
+            "-T",
+            "--command-timeout",
+            "-t",
+            "--type",
+            "-U",
+            "--other-user",
+            "-u",
+            "--user",
+        ],
+        operands: 0,
+    },
+    // The operand is the mask, or after `-c` the list of cores.
+    Runner { program: "taskset", options_with_value: &[], operands: 1 },
     Runner {
         program: "time",
         options_with_value: &["-f", "--format", "-o", "--output"],
@@ -167,6 +237,28 @@ mod tests {
         check("nice -n 5 nohup tcpkali", "                ^");
         check("timeout -s INT 10s tcpkali", "                   ^");
         check("sudo -u me echo tcpkali", "");
+        check("sudo --chdir /tmp -U you tcpkali", "                         ^");
+        check("sudo --prompt tcpkali tcpkali", "                      ^");
+        check("taskset 0x3 tcpkali", "            ^");
+        check("taskset -c 0-3 tcpkali", "               ^");
+        check("stdbuf -oL -e 0 tcpkali", "                ^");
+        check("ionice -c 2 -n7 tcpkali", "                ^");
+        check("chrt --rr 10 tcpkali", "             ^");
+        check("chrt -d -T 5 0 tcpkali", "               ^");
+        check("setsid -w nohup tcpkali", "                ^");
+        check("numactl -N 0 --membind=0 tcpkali", "                         ^");
+        check("numactl -l --physcpubind 0 -- tcpkali", "                              ^");
+        check("taskset -p 3 700", "");
+        check("chrt -p 700", "");
+    }
+
+    #[test]
+    fn every_runner_is_documented() {
+        let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/importing/tcpkali.md");
+        let document = std::fs::read_to_string(document).unwrap();
+        for Runner { program, .. } in RUNNERS {
+            assert!(document.contains(&format!("`{program}`")), "{program}");
+        }
     }
 
     #[test]

@@ -270,6 +270,7 @@ fn a_call_behind_other_commands_is_told() {
             "TIME=1 sudo tcpkali 127.0.0.1:1\n",
             "X=tcpkali tcpkali 127.0.0.1:1\n",
             "sudo -u me tcpkali 127.0.0.1:1\n",
+            "taskset -c 0-3 tcpkali 127.0.0.1:1\n",
             "# tcpkali\necho tcpkali\n",
         ]
     ));
