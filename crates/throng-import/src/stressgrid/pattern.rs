@@ -38,7 +38,7 @@ pub(super) fn binds(pattern: &Expr) -> bool {
 }
 
 /// Adds the names that a pattern binds, in their order, and where each stands. `_` takes any value,
-/// as often as it stands there. A name in `<<...>>` may be a size.
+/// as often as it stands there. Names in `<<...>>` are left out, because one may be a size.
 fn bound_names<'e>(pattern: &'e Expr, names: &mut Vec<(&'e str, &'e Span)>) {
     match &pattern.kind {
         ExprKind::Name(name) if name != "_" => names.push((name, &pattern.span)),
