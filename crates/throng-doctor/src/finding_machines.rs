@@ -3,15 +3,17 @@
 use throng_report::finding::listed;
 use throng_report::{Finding, MachineInterval, Side};
 
+use crate::kernels;
 use crate::run_view::RunView;
 
 /// Names the machines in a finding that their users or their kernels caused or felt, unless its
-/// rule knows them. One about the server names none. Nor does one about a kernel that the server
-/// shares, by the counters of this kernel: only connects tell there which machine could not go on.
+/// rule knows them. Leaves out the server's findings. If clients and server share a kernel, a
+/// finding about it names no machine by the kernel's counters; failed connects still do.
 pub(crate) fn with_machines(run: &RunView<'_>, mut finding: Finding) -> Finding {
+    let is_shared = kernels::is_shared(run);
     let tells = |counter: &str| match finding.side {
         Side::Client | Side::Network => true,
-        Side::Kernel => counter.starts_with("connect_failed."),
+        Side::Kernel => !is_shared || counter.starts_with("connect_failed."),
         Side::Server => false,
     };
     let load = run.samples().iter().rev().find_map(|sample| sample.load());
@@ -60,7 +62,6 @@ mod tests {
             let machine = |(at, name): (usize, &str)| {
                 let mut machine =
                     MachineInterval { name: name.into(), ..MachineInterval::default() };
-                // They share a kernel with the server.
                 machine.troubles.insert(Metric::TCPEXT_LISTEN_OVERFLOWS.to_string(), 1);
                 if at < without_fds && failed > 0 {
                     machine.troubles.insert("connect_failed.EMFILE".into(), failed);
@@ -86,19 +87,27 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_the_server_shares_is_at_no_machine_alone() {
-        let run = fleet(2);
-        let (history, summary) = run.whole();
-        let thresholds = crate::missed_thresholds::MissedThresholds::default();
-        let view = RunView::judged(&history, &summary, &thresholds);
-        let machines = |side: Side, counter: &str| {
-            let finding = Finding::new("x", side, "X.").shown_by(counter, 0.0, 3.0, 1_000);
-            with_machines(&view, finding).machines.len()
+    fn counters_of_a_kernel_name_machines_unless_the_server_shares_it() {
+        let check = |run: &Run, of_kernel: usize| {
+            let (history, summary) = run.whole();
+            let view = RunView::new(&history, &summary);
+            let machines = |side: Side, counter: &str| {
+                let finding = Finding::new("x", side, "X.").shown_by(counter, 0.0, 3.0, 1_000);
+                with_machines(&view, finding).machines.len()
+            };
+            let overflows = Metric::TCPEXT_LISTEN_OVERFLOWS.to_string();
+            assert_eq!(machines(Side::Client, &overflows), 3);
+            assert_eq!(machines(Side::Kernel, &overflows), of_kernel);
+            assert_eq!(machines(Side::Kernel, "connect_failed.EMFILE"), 2);
+            assert_eq!(machines(Side::Server, "connect_failed.EMFILE"), 0);
         };
-        let overflows = Metric::TCPEXT_LISTEN_OVERFLOWS.to_string();
-        assert_eq!(machines(Side::Client, &overflows), 3);
-        assert_eq!(machines(Side::Kernel, &overflows), 0);
-        assert_eq!(machines(Side::Kernel, "connect_failed.EMFILE"), 2);
-        assert_eq!(machines(Side::Server, "connect_failed.EMFILE"), 0);
+        check(&fleet(2), 0);
+        let observed = fleet(2).changed(|interval, _| {
+            interval.server_kernel.set(Metric::TCPEXT_LISTEN_OVERFLOWS, 0);
+        });
+        check(&observed, 3);
+        let mut unobserved = fleet(2);
+        unobserved.header.target_is_here = false;
+        check(&unobserved, 3);
     }
 }

@@ -38,11 +38,19 @@ pub(crate) fn kernels(run: &RunView<'_>) -> Vec<Kernel> {
     let client =
         Kernel { endpoint: Endpoint::Client, side: Side::Client, whose: "the generator's machine" };
     let both = Kernel { endpoint: Endpoint::Server, side: Side::Kernel, whose: "this machine" };
-    match (run.has_facts(Endpoint::Server), run.shares_kernel()) {
-        (true, true) => vec![both],
-        (true, false) => vec![server, client],
-        (false, _) => vec![client],
+    if is_shared(run) {
+        vec![both]
+    } else if run.has_facts(Endpoint::Server) {
+        vec![server, client]
+    } else {
+        vec![client]
     }
+}
+
+/// Reports whether clients and server use one kernel. A server elsewhere whose kernel was not
+/// sampled has another one.
+pub(crate) fn is_shared(run: &RunView<'_>) -> bool {
+    run.has_facts(Endpoint::Server) && run.shares_kernel()
 }
 
 #[cfg(test)]

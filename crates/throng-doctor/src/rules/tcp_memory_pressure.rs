@@ -1,6 +1,6 @@
 //! The machine's sockets hold more memory than TCP may use.
 
-use throng_report::{Finding, Limit, Metric, Side};
+use throng_report::{Finding, Limit, Metric};
 
 use super::{Rule, retransmission};
 use crate::counted::times;
@@ -51,7 +51,7 @@ fn of_kernel(run: &RunView<'_>, kernel: &Kernel) -> Option<Finding> {
     let drops = Growth::total(&lost);
     let finding = Finding::new(
         RULE.id,
-        Side::Kernel,
+        kernel.side,
         format!(
             "TCP on {} ran short of memory (net.ipv4.tcp_mem){amounts}. The kernel shrinks every \
              buffer{}, and senders wait.",
@@ -113,6 +113,8 @@ const WANTED_PAGES: i64 = 2_097_152;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Side;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -134,6 +136,19 @@ mod tests {
         let found = run.speaks(&RULE);
         assert!(found.text.contains("its sockets held 3 MiB of 2 MiB"), "{found}");
         assert!(found.text.contains("500 times"), "{found}");
+    }
+
+    #[test]
+    fn the_side_is_that_of_the_kernel() {
+        let side = |run: &Run| run.speaks(&RULE).side;
+        let one = || slow(Run::quiet()).growing(PRESSURES_BEGUN, 4, 1, 5);
+        assert_eq!(side(&one()), Side::Kernel);
+        let of_client = one().changed(|interval, _| interval.server_kernel.set(PRESSURES_BEGUN, 4));
+        assert_eq!(side(&of_client), Side::Client);
+        let of_server = one().changed(|interval, _| {
+            interval.server_kernel = std::mem::take(&mut interval.kernel);
+        });
+        assert_eq!(side(&of_server), Side::Server);
     }
 
     #[test]
