@@ -48,11 +48,11 @@ pub mod rules;
 mod run_view;
 mod sampler;
 pub mod slabinfo;
+mod socket_count_meter;
 pub mod sockstat;
 pub mod softnet;
 pub mod status;
 mod steady_load;
-mod syn_recv;
 pub mod sysctl;
 pub mod tcp_hash;
 mod text;
@@ -73,7 +73,7 @@ pub use owner::listening_process;
 pub use proc_root::{KeptFile, ProcRoot};
 pub use run_view::{LoadLevel, RunView};
 pub use sampler::{KernelSample, ProcessSample, Sampler, SamplerOptions, WatchedProcess};
-pub use syn_recv::SynRecvMeter;
+pub use socket_count_meter::SocketCountMeter;
 pub use trouble_counters::{trouble_between, trouble_counters, troubles_of_kernel};
 
 /// Returns the `/proc` root of a recorded tree in `tests/data`.

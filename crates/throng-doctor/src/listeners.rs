@@ -62,8 +62,8 @@ impl ListenerReader {
 
     /// Counts connections in SYN-RECV at those of `listeners` that are on `ports`; no ports means
     /// all. It walks all sockets of the namespace, once for each IP version with such a listener:
-    /// see [`SynRecvMeter`](crate::SynRecvMeter). Without a listener there are no half-open
-    /// connections.
+    /// see [`SocketCountMeter`](crate::SocketCountMeter). Without a listener there are no
+    /// half-open connections.
     pub fn syn_recv(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
         self.count(listeners, States::SYN_RECV, ports)
     }

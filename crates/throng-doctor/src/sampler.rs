@@ -24,7 +24,7 @@ use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
-use crate::syn_recv::SynRecvMeter;
+use crate::socket_count_meter::SocketCountMeter;
 
 use proc_files::{NetworkCounters, ProcFiles};
 use process_tree::ProcessTree;
@@ -84,9 +84,9 @@ pub struct Sampler {
     constants_unknown: Vec<Unknown>,
     cgroups: CgroupReader,
     listeners: ListenerReader,
-    syn_recv: SynRecvMeter,
-    /// The same schedule for established connections, if they are counted.
-    established: Option<SynRecvMeter>,
+    syn_recv: SocketCountMeter,
+    /// The schedule for established connections, if they are counted.
+    established: Option<SocketCountMeter>,
     stays_on_its_thread: PhantomData<*const ()>,
 }
 
@@ -114,6 +114,7 @@ impl Sampler {
         let (constants, constants_unknown) = kernel_facts(&root);
         // Of all ports, that would be the other ends of loopback's connections, too.
         let counts_established = options.counts_established && !options.ports.is_empty();
+        let meters = if counts_established { 2 } else { 1 };
         Self {
             files: ProcFiles::new(&root),
             constants,
@@ -131,8 +132,8 @@ impl Sampler {
             before: None,
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
-            syn_recv: SynRecvMeter::default(),
-            established: counts_established.then(SynRecvMeter::default),
+            syn_recv: SocketCountMeter::new(meters),
+            established: counts_established.then(|| SocketCountMeter::new(meters)),
             stays_on_its_thread: PhantomData,
             root,
         }
@@ -208,7 +209,7 @@ impl Sampler {
     }
 
     /// Reads the listeners and, from time to time, their half-open and established connections.
-    fn listeners(&mut self, out: &mut KernelSample, now: Instant, network: NetworkCounters) {
+    fn listeners(&mut self, out: &mut KernelSample, mut now: Instant, network: NetworkCounters) {
         if !self.root.is_live() {
             return;
         }
@@ -226,7 +227,8 @@ impl Sampler {
             let began = std::time::Instant::now();
             let count = out.take(self.listeners.syn_recv(&all, &self.ports));
             let cost = began.elapsed();
-            self.syn_recv.record(now + cost, cost);
+            now += cost;
+            self.syn_recv.record(now, cost);
             out.set_some(Metric::LISTENER_SYN_RECV, count);
             out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
         }

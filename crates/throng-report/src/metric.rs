@@ -343,7 +343,8 @@ metrics! {
         LISTENER_DROPS: Counter, "listener.drops", Number;
         /// Their connections in SYN-RECV; sampled seldom, and not at all above 500,000 sockets.
         LISTENER_SYN_RECV: Gauge, "listener.syn_recv", Number;
-        /// Established connections on their ports; sampled as seldom.
+        /// Established connections on their ports; sampled seldom, and not at all above 500,000
+        /// sockets; by `throng doctor --watch --port` alone.
         LISTENER_ESTABLISHED: Gauge, "listener.established", Number;
         /// Sockets of every kind that processes hold.
         SOCKSTAT_USED: Gauge, "sockstat.used", Number;
