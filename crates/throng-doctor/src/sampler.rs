@@ -112,7 +112,7 @@ impl Sampler {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         let (constants, constants_unknown) = kernel_facts(&root);
-        // Of all ports, that would be the other ends of loopback's connections, too.
+        // Without ports, the count would include the clients' sockets on loopback.
         let counts_established = options.counts_established && !options.ports.is_empty();
         let meters = if counts_established { 2 } else { 1 };
         Self {
@@ -232,7 +232,7 @@ impl Sampler {
             out.set_some(Metric::LISTENER_SYN_RECV, count);
             out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
         }
-        // Drops are no sign of these.
+        // Drops say nothing about established connections.
         if let Some(meter) = &mut self.established
             && meter.is_due(now, None, network.sockets)
         {
