@@ -251,6 +251,7 @@ pub(crate) fn discard_all(cx: &mut UserContext<'_>) {
     }
     let bytes = std::mem::take(&mut inbox.bytes);
     let messages = std::mem::take(&mut inbox.messages);
+    inbox.first_fits_in = None;
     cx.user.inbox = Some(inbox).filter(|inbox| may_be_late && !inbox.is_empty());
     let mut rest = &bytes[..];
     for kept in messages {

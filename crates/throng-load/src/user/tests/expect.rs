@@ -332,3 +332,29 @@ fn a_late_answer_does_not_keep_the_next_one_out_of_a_full_inbox() {
     assert!(ended.contains("answered"), "{ended}");
     assert_eq!(play.counters.messages_unasked, 2);
 }
+
+#[test]
+fn a_discarded_message_does_not_keep_the_answer_of_the_next_turn_out_of_a_full_inbox() {
+    // Two answers are outstanding, so the inbox stays when its messages are discarded.
+    let steps = "[connect, set: {last: 0}, repeat: {times: 3, do: [send: \"q${counter}\", expect: \
+                 {json: {n: \"${counter}\"}, capture: {last: /last}, timeout: 100ms}, wait: 10ms, \
+                 if: {condition: \"${last} == 1\", \
+                 do: [expect: {text: \"b${counter}\", skip_others: true}]}]}, stay]";
+    let mut play = Play::new(&format!("{WS}\non_error: continue"), steps);
+    for row in [
+        "0 begin; 1 opened; 2 upgraded",
+        "102 deadline",
+        "112 deadline",
+        "212 deadline",
+        "213 text b1",
+        "214 flood-text 65535",
+        "222 deadline",
+        "223 text {\"n\":\"2\",\"last\":1}",
+        "224 flood-text 65535",
+        "225 text b2",
+    ] {
+        play.row(row);
+    }
+    let ended = play.row("233 deadline");
+    assert!(ended.contains("answered"), "{ended}");
+}
