@@ -1,10 +1,12 @@
-//! A warning about a scenario, as it stands in JSON.
+//! Warnings about a scenario, in JSON and on standard error.
 
 use serde::Serialize;
 use throng_load::program::Program;
 use throng_load::scenario::Diagnostics;
 
-/// A warning about a scenario without mistakes.
+use crate::output;
+
+/// A warning about a scenario without mistakes, as it stands in JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct ScenarioWarning {
     /// The line, from 1.
@@ -32,6 +34,13 @@ impl ScenarioWarning {
             help: warning.help.clone(),
         });
         each.collect()
+    }
+}
+
+/// Prints warnings about a scenario, if there are any.
+pub(crate) fn print_warnings(warnings: &Diagnostics) {
+    if !warnings.is_empty() {
+        output::print_error(warnings.render(output::stderr_has_colors()));
     }
 }
 

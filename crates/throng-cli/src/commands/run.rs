@@ -25,6 +25,7 @@ mod warnings;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use serde_json::{Value, json};
 use throng_base::units::show_duration;
 use throng_control::{ControlTarget, ProcessRole};
 use throng_fleet::FleetLoad;
@@ -56,7 +57,6 @@ use load::RunLoad;
 use not_started::NotStarted;
 use observer::ServerObserver;
 use plan::RunPlan;
-pub(crate) use warnings::print_warnings;
 
 /// A run that is about to begin: its generator is calibrated, and `setup` has run.
 struct ReadyRun {
@@ -89,6 +89,15 @@ struct EndedRun {
     page: LivePage,
     trace_file: Option<PathBuf>,
     warnings: Vec<ScenarioWarning>,
+}
+
+impl EndedRun {
+    /// Returns the JSON of the run, with the warnings about its scenario.
+    fn json(&self) -> Value {
+        let mut value = self.outcome.result.json();
+        value["warnings"] = json!(self.warnings);
+        value
+    }
 }
 
 impl Run {
@@ -149,10 +158,10 @@ impl Run {
         });
         let torn_down = self.tear_down_after_run(&scenario, &options, &interrupt);
         let (exit, ended) = told?;
-        let summary = ended.json();
+        let summary = scenario.teardown.is_some().then(|| ended.json());
         ended.page.close();
-        Ok(match scenario.teardown {
-            Some(_) => self.write_teardown(summary, torn_down).and(exit),
+        Ok(match summary {
+            Some(summary) => self.write_teardown(summary, torn_down).and(exit),
             None => exit,
         })
     }

@@ -12,9 +12,9 @@ use throng_load::run::{
 };
 use throng_load::scenario::{Scenario, Target};
 
-use crate::commands::run::print_warnings;
 use crate::interrupt::{By, Interrupt};
 use crate::scenario_file::ScenarioFile;
+use crate::scenario_warning::print_warnings;
 use crate::{Exit, Failure, output, quantity};
 
 /// Take one user once through a scenario's steps, and show every message
