@@ -11,8 +11,7 @@ pub struct Diagnosis {
     /// One sentence: the cause that stopped the run, its side, the load at that time and the
     /// remedy; or that nothing stopped it, and the headroom.
     pub verdict: String,
-    /// The id of the finding that explains the missed threshold of the verdict, or that the verdict
-    /// takes for the cause where none was missed; `None` if there is no such finding.
+    /// Id of the finding that the verdict names as the cause. Absent if the verdict names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
     /// The findings, the most important first.
