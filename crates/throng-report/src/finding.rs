@@ -69,7 +69,8 @@ impl Finding {
     /// Reports whether the first sentence names the machines.
     pub fn says_machines(&self) -> bool {
         let (text, names) = (self.first_sentence(), listed(&self.machines));
-        let ends = |beside: Option<char>| !beside.is_some_and(char::is_alphanumeric);
+        let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        let ends = |beside: Option<char>| !beside.is_some_and(is_of_name);
         !self.machines.is_empty()
             && text.match_indices(&names).any(|(at, _)| {
                 let (before, after) = (&text[..at], &text[at + names.len()..]);
@@ -230,6 +231,8 @@ mod tests {
             "[client] The machine a1 (1 of 4) was slow."
         );
         assert_eq!(shown("So was a12."), "[client] So was a12. It was at a1.");
+        assert_eq!(shown("So was a1-2."), "[client] So was a1-2. It was at a1.");
+        assert_eq!(shown("So was eu_a1."), "[client] So was eu_a1. It was at a1.");
         assert_eq!(shown("No. Was it a1?"), "[client] No. Was it a1? It was at a1.");
     }
 
