@@ -240,6 +240,7 @@ fn the_schema_knows_each_member_of_a_diagnosis() {
     let schema = include_str!("../../../../docs/schema/diagnosis.json");
     let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
     let mut diagnosis = run("orders").diagnosis;
+    diagnosis.cause = Some("x".to_owned());
     diagnosis.findings[0].follows_from = Some("x".to_owned());
     diagnosis.findings[0].machines = vec!["x".to_owned()];
     let real = serde_json::to_value(&diagnosis).unwrap();
