@@ -69,8 +69,8 @@ impl ListenerReader {
     }
 
     /// Counts established connections whose local port is one of `ports`, of the IP versions with a
-    /// listener there. It costs more than [`Self::syn_recv`]: besides the walk, the kernel describes
-    /// each of them.
+    /// listener there. It costs more than [`Self::syn_recv`]: besides the walk, the kernel
+    /// describes each of them.
     pub fn established(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
         self.count(listeners, States::ESTABLISHED, ports)
     }
