@@ -66,6 +66,12 @@ impl BusFlags {
         Some(LabBus { address: self.bus.clone()?, flags })
     }
 
+    /// Reports whether the command line names a bus. One that the environment names is for the
+    /// commands that use a bus; other commands ignore it.
+    pub(crate) fn is_typed(&self) -> bool {
+        self.bus.is_some() && self.bus != std::env::var(BUS_VARIABLE).ok()
+    }
+
     /// Connects to the bus. `name` is shown in the lists of the NATS server.
     ///
     /// # Errors

@@ -104,7 +104,7 @@ impl Serve {
         self.check_flags()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         panics::limit_output();
-        let shared = self.shared.topics()?;
+        let shared = self.shared.topics(self.kind)?;
         let node = shared.as_ref().map(|shared| shared.node.to_string());
         let server = self.start(shared)?;
         let control = ServerControl {

@@ -1,11 +1,12 @@
 //! The errors of `throng run` and `throng serve` before anything is sent.
 
 use std::net::{IpAddr, SocketAddr};
+use std::process::Stdio;
 
 use throng_driver::netlink;
 use throng_load::scenario::Reach;
 
-use crate::process::TestDir;
+use crate::process::{Finished, TestDir};
 
 const STAY: &str =
     "target: tcp://127.0.0.1:5555\nload: [{ramp: {to: 5, over: 1s}}]\nuser: [connect, stay]\n";
@@ -41,6 +42,22 @@ fn topics_are_shared_by_the_kinds_that_have_topics_and_over_a_bus_that_is_there(
         let args = [&["serve", "chat"], &flag[..]].concat();
         place.throng(&args).exits_with(2).stderr_contains(&["--bus"]);
     }
+    // The environment may name a bus for other commands.
+    let beside = |args: &[&str]| {
+        let mut command = place.command(&[&["serve"], args, &["--exit-with-parent"]].concat());
+        command.env("THRONG_BUS", bus).stdin(Stdio::null());
+        Finished::from(command.output().unwrap())
+    };
+    for kind in ["ok", "echo", "pingpong", "hold"] {
+        beside(&[kind, "--listen", "127.0.0.1:0"]).exits_with(0);
+        let other = "nats://127.0.0.1:2";
+        beside(&[kind, "--bus", other]).exits_with(2).stderr_contains(&["`--bus`"]);
+        for flag in [["--node", "one"], ["--advertise", "10.0.0.2:4000"]] {
+            let refused = beside(&[&[kind], &flag[..]].concat()).exits_with(2);
+            refused.stderr_contains(&[&format!("`{}`", flag[0]), "`throng serve chat`"]);
+        }
+    }
+    beside(&["chat"]).exits_with(2).stderr_contains(&["--bus", bus]);
 }
 
 #[test]

@@ -22,7 +22,7 @@ use throng_load::scenario::{Scenario, Target};
 use throng_load::schedule::MachineShare;
 use throng_report::render::{Align, Table, percent, rate};
 
-use crate::bus::{BUS_VARIABLE, BusFlags};
+use crate::bus::BusFlags;
 use crate::commands::fleet::{GATHER_TIME, no_agents};
 use crate::commands::run::{AgentChoice, choose};
 use crate::interrupt::Interrupt;
@@ -78,7 +78,7 @@ impl AgentsPlan {
     /// Refuses the flag `--bus` without `--agents`. In the environment, a bus is for other
     /// commands.
     pub(super) fn refuse_bus(&self) -> Result<(), Failure> {
-        if self.bus.bus.is_some() && self.bus.bus != std::env::var(BUS_VARIABLE).ok() {
+        if self.bus.is_typed() {
             return Err(Failure::new(
                 "--bus is for a plan of a scenario: throng plan SCENARIO --agents all --bus URL",
             ));

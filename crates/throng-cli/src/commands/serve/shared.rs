@@ -2,7 +2,7 @@
 
 use clap::Args;
 use throng_server::SharedTopics;
-use throng_server::kinds::ServerProtocol;
+use throng_server::kinds::{ServerKind, ServerProtocol};
 
 use crate::Failure;
 use crate::bus::{self, BusFlags};
@@ -24,13 +24,19 @@ pub(super) struct SharedFlags {
 impl SharedFlags {
     /// Returns the flags on the command line, each with the first protocol that reads it.
     pub(super) fn given(&self) -> Vec<(&'static str, ServerProtocol)> {
-        let is_given = self.bus.bus.is_some();
-        is_given.then_some(("--bus", ServerProtocol::WebSocket)).into_iter().collect()
+        let flags = [
+            ("--bus", self.bus.is_typed()),
+            ("--node", self.node.is_some()),
+            ("--advertise", self.advertise.is_some()),
+        ];
+        let given = flags.into_iter().filter(|(_, is_given)| *is_given);
+        given.map(|(flag, _)| (flag, PROTOCOL_MIN)).collect()
     }
 
-    /// Connects to the bus. `None` if the topics are not shared.
-    pub(super) fn topics(&self) -> Result<Option<SharedTopics>, Failure> {
-        if self.bus.bus.is_none() {
+    /// Connects to the bus. `None` if the topics are not shared: there is no bus, or the kind of
+    /// server has no topics. The environment may name a bus for other commands.
+    pub(super) fn topics(&self, kind: &ServerKind) -> Result<Option<SharedTopics>, Failure> {
+        if self.bus.bus.is_none() || kind.protocol < PROTOCOL_MIN {
             return Ok(None);
         }
         let name = match &self.node {
@@ -61,6 +67,9 @@ fn address(text: &str) -> Result<String, String> {
         ))
     }
 }
+
+/// The first protocol whose servers have topics.
+const PROTOCOL_MIN: ServerProtocol = ServerProtocol::WebSocket;
 
 /// The longest address: one of this length still fits into a close frame.
 const ADDRESS_BYTES_MAX: usize = 100;
