@@ -169,6 +169,10 @@ fn a_dry_run_shows_the_plan_and_connects_to_nothing() {
         assert!(plan.contains(part), "{part} is not in {plan}");
     }
     assert!(!place.path("run.jsonl").exists());
+    for flag in [&["--json", "-"][..], &["--json", "a.json"], &["--report", "a.html"]] {
+        let args = [&["run", "stay.yaml", "--dry-run"], flag].concat();
+        place.throng(&args).exits_with(2).stderr_contains(&["cannot be used with", flag[0]]);
+    }
     let snapshot = place.throng(&["ctl", "snapshot"]).json();
     assert_eq!(snapshot["counters"]["accepted"], 0);
 }

@@ -103,7 +103,7 @@ pub(crate) struct Run {
     pub(super) annotations: bool,
     /// Show the plan and its requirements, and connect to nothing but the bus: with --agents, the
     /// part of each agent
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["json", "report"])]
     pub(super) dry_run: bool,
     /// End when standard input ends, as it does when the parent process has ended
     #[arg(long)]
