@@ -74,10 +74,13 @@ fn unseen(history: &History) -> Vec<String> {
 /// Sorts findings by the order that [`diagnose`] describes.
 fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
     let explains = |(rule, finding): &&RuleFinding| rule.class_of(finding) != FindingClass::Note;
-    let causes: Vec<&Rule> = found.iter().filter(explains).map(|(rule, _)| *rule).collect();
+    let causes: Vec<(&Rule, Option<u64>)> =
+        found.iter().filter(explains).map(|(rule, finding)| (*rule, finding.began_ms())).collect();
     for (rule, finding) in &mut found {
-        let cause = causes.iter().find(|cause| cause.is_cause_of(rule));
-        finding.follows_from = cause.map(|cause| cause.id.to_owned());
+        let own_ms = finding.began_ms();
+        let cause =
+            causes.iter().find(|(cause, began_ms)| cause.is_cause_of(*began_ms, rule, own_ms));
+        finding.follows_from = cause.map(|(cause, _)| cause.id.to_owned());
     }
     let is_contended = found.iter().any(|(rule, _)| rule.has(RuleTrait::OtherPrograms));
     let key = |(rule, finding): &RuleFinding| {

@@ -135,7 +135,7 @@ mod tests {
     fn a_rule_explains_rules_that_there_are_and_not_itself() {
         for rule in RULES {
             assert_eq!(RULES.iter().filter(|other| other.id == rule.id).count(), 1, "{}", rule.id);
-            for other in rule.explains.iter().chain(rule.follows_from) {
+            for other in rule.explains.iter().chain(rule.explains_later).chain(rule.follows_from) {
                 assert!(*other != rule.id, "{other} explains itself");
                 assert!(RULES.iter().any(|rule| rule.id == *other), "{other} is no rule");
             }

@@ -18,6 +18,9 @@ pub struct Rule {
     /// Ids of findings that are mere consequences when this rule found something too: such a
     /// finding is ranked after this one.
     pub explains: &'static [&'static str],
+    /// Ids of findings that are mere consequences in the same way, unless they began before this
+    /// one.
+    pub explains_later: &'static [&'static str],
     /// Ids of findings of which this one is a mere consequence.
     pub follows_from: &'static [&'static str],
     search: Search,
@@ -81,13 +84,29 @@ impl Rule {
     /// Returns a rule of a cause that `find` looks for.
     pub(crate) const fn new(id: &'static str, find: fn(&RunView<'_>) -> Option<Finding>) -> Self {
         let (class, search) = (FindingClass::Cause, Search::Function(find));
-        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
+        Self {
+            id,
+            class,
+            traits: &[],
+            explains: &[],
+            explains_later: &[],
+            follows_from: &[],
+            search,
+        }
     }
 
     /// Returns a rule of a cause that is a row.
     pub(super) const fn row(id: &'static str, row: &'static KernelRow) -> Self {
         let (class, search) = (FindingClass::Cause, Search::Row(row));
-        Self { id, class, traits: &[], explains: &[], follows_from: &[], search }
+        Self {
+            id,
+            class,
+            traits: &[],
+            explains: &[],
+            explains_later: &[],
+            follows_from: &[],
+            search,
+        }
     }
 
     pub(crate) const fn of_class(self, class: FindingClass) -> Self {
@@ -100,6 +119,10 @@ impl Rule {
 
     pub(crate) const fn explains(self, explains: &'static [&'static str]) -> Self {
         Self { explains, ..self }
+    }
+
+    pub(crate) const fn explains_later(self, explains_later: &'static [&'static str]) -> Self {
+        Self { explains_later, ..self }
     }
 
     pub(crate) const fn follows_from(self, follows_from: &'static [&'static str]) -> Self {
@@ -119,9 +142,17 @@ impl Rule {
         self.traits.contains(&one)
     }
 
-    /// Reports whether a finding of `other` is a mere consequence of a finding of this rule.
-    pub(crate) fn is_cause_of(&self, other: &Self) -> bool {
+    /// Reports whether a finding of `other` is a mere consequence of a finding of this rule. Each
+    /// has the time at which it began.
+    pub(crate) fn is_cause_of(
+        &self,
+        began_ms: Option<u64>,
+        other: &Self,
+        other_began_ms: Option<u64>,
+    ) -> bool {
+        let is_later = other_began_ms >= began_ms;
         self.explains.contains(&other.id)
+            || (is_later && self.explains_later.contains(&other.id))
             || other.follows_from.contains(&self.id)
             || (self.has(RuleTrait::TakesCpu) && other.has(RuleTrait::LacksCpu))
     }

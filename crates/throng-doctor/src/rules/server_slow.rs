@@ -59,10 +59,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             match sent_late(run, slow) {
                 Some(us) => format!(
                     "{plural} took {} from when they were sent (p50), and {worst} from when they \
-                     were due (p99 of the worst interval),",
-                    micros(us)
+                     were due (p99 of the worst {}),",
+                    micros(us),
+                    slow.intervals
                 ),
-                None => format!("{plural} took {worst} (p99 of the worst interval)"),
+                None => format!("{plural} took {worst} (p99 of the worst {})", slow.intervals),
             }
         }
         (None, 0) => overdue.unwrap_or_default(),
@@ -112,7 +113,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
         return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
-    Some(finding.with_evidence(timeouts).with_evidence(slow.map(|slow| slow.evidence)))
+    let shown = slow.map_or_else(Vec::new, |slow| slow.evidence);
+    Some(finding.with_evidence(timeouts).with_evidence(shown))
 }
 
 /// Says that all machines of a fleet saw the slow answers, if they did.
@@ -171,7 +173,10 @@ struct SlowAnswers<'a> {
     /// The intervals in which it was, and its p99 there.
     late: Vec<(&'a Sample, u64)>,
     worst_us: u64,
-    evidence: Evidence,
+    /// The name of the intervals that count.
+    intervals: &'static str,
+    /// The first slow interval, and the worst if that is another one.
+    evidence: Vec<Evidence>,
 }
 
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
@@ -196,25 +201,34 @@ fn slowest<'a>(run: &RunView<'a>, is_stalled: bool) -> Option<SlowAnswers<'a>> {
         let threshold_us =
             run.thresholds.latency_us(if name == "upgrade" { "connect" } else { name });
         let limit_us = way_limit_us.max(threshold_us.unwrap_or(SLOW_US).min(SLOW_US * times));
-        let slow: Vec<_> = run
+        let (in_a_gap, slow): (Vec<_>, Vec<_>) = run
             .samples()
             .iter()
             .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
-            .filter(|sample| !(is_stalled && waited_in_a_gap(sample, of(sample).p99_us)))
-            .collect();
+            .partition(|sample| is_stalled && waited_in_a_gap(sample, of(sample).p99_us));
         let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
         let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
         let first = slow.first().filter(|_| is_enough)?;
         let worst_us = slow.iter().map(|sample| of(sample).p99_us).max()?;
+        let worst = slow.iter().find(|sample| of(sample).p99_us == worst_us)?;
         let before = run.samples().iter().find(|sample| of(sample).count > 0)?;
-        let evidence = Evidence {
-            counter: format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name }),
-            from: of(before).p99_us as f64,
-            to: worst_us as f64,
-            at_ms: first.interval.at_ms,
+        let counter = format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name });
+        let rise = |from: &Sample, to: &Sample| Evidence {
+            counter: counter.clone(),
+            from: of(from).p99_us as f64,
+            to: of(to).p99_us as f64,
+            at_ms: to.interval.at_ms,
+        };
+        let mut evidence = vec![rise(before, first)];
+        if of(first).p99_us < worst_us {
+            evidence.push(rise(first, worst));
+        }
+        let intervals = match in_a_gap.is_empty() {
+            true => "interval",
+            false => "interval in which it did not stand still",
         };
         let late = slow.into_iter().map(|sample| (sample, of(sample).p99_us)).collect();
-        Some(SlowAnswers { name, late, worst_us, evidence })
+        Some(SlowAnswers { name, late, worst_us, intervals, evidence })
     });
     found.max_by_key(|slow| slow.late.len())
 }
@@ -322,8 +336,7 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The server was slow: messages took 400 ms (p99 of the worst interval) while the \
-             server used 0.10 of the 2 \
-             CPUs that it may use"
+             server used 0.10 of the 2 CPUs that it may use"
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Slowed, Some(4_000)));
     }
@@ -351,6 +364,17 @@ mod tests {
     }
 
     #[test]
+    fn each_number_of_the_evidence_stands_at_its_own_moment() {
+        let run = slow(200_000).loaded(|load, second| {
+            load.message.record_n(if second == 7 { 900_000 } else { 200 }, 200);
+        });
+        let found = run.speaks(&RULE);
+        let moments: Vec<_> =
+            found.evidence.iter().map(|shown| (shown.to as u64 / 10_000, shown.at_ms)).collect();
+        assert_eq!(moments, [(20, 4_000), (90, 7_000)], "{found}");
+    }
+
+    #[test]
     fn without_the_servers_facts_only_its_answers_are_judged() {
         let mut elsewhere = slow(400_000);
         elsewhere.header.target_is_here = false;
@@ -358,8 +382,7 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The server was slow: messages took 400 ms (p99 of the worst interval) while its CPU \
-             use and queues are \
-             unknown"
+             use and queues are unknown"
         );
         assert!(found.confidence <= 0.4 && found.remedy.contains("--server-facts"), "{found}");
         assert!(!found.text.contains("No queue"), "{found}");
@@ -387,10 +410,8 @@ mod tests {
             })
         };
         let found = stall(2_480_000).speaks(&RULE);
-        assert!(
-            found.text.starts_with("The server was slow: messages took 2.48 s (p99 of"),
-            "{found}"
-        );
+        let begin = "The server was slow: messages took 2.48 s (p99 of";
+        assert!(found.text.starts_with(begin), "{found}");
         stall(700_000).is_silent(&RULE);
     }
 

@@ -14,8 +14,8 @@ use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
 pub(super) const RULE: Rule = Rule::new("server_stalled", find)
     .with(&[RuleTrait::ServerFault, RuleTrait::LacksCpu, RuleTrait::OnlyDelays])
+    .explains_later(&["server_slow"])
     .explains(&[
-        "server_slow",
         "server_lost",
         "generator_saturated",
         "hot_core",
@@ -312,6 +312,27 @@ mod tests {
                 && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
             "{verdict}"
         );
+    }
+
+    #[test]
+    fn a_server_that_was_slow_before_is_slow_by_itself() {
+        let slow_from = |from: u64| {
+            stalled(2_900).loaded(move |load, second| {
+                if second >= from && second != 7 {
+                    load.message.clear();
+                    load.message.record_n(200_000, 500);
+                }
+            })
+        };
+        for (from, cause) in [(1, None), (8, Some("server_stalled"))] {
+            let (history, summary) = slow_from(from).whole();
+            let found = crate::diagnose(&history, &summary, &[]).findings;
+            assert_eq!(found[0].id, "server_stalled");
+            let slow = found.iter().find(|finding| finding.id == "server_slow").unwrap();
+            assert_eq!(slow.follows_from.as_deref(), cause, "{slow}");
+            let says = "200 ms (p99 of the worst interval in which it did not stand still)";
+            assert!(slow.text.contains(says), "{slow}");
+        }
     }
 
     #[test]
