@@ -59,6 +59,7 @@ pub use options::RecorderOptions;
 pub use outcome::Outcome;
 pub use probes::{GeneratorProbe, KernelProbe, KernelReading, ServerProbe};
 use recorder_loop::RecorderLoop;
+use run_file_lock::LockedRunFile;
 pub use run_probes::RunProbes;
 pub use server_poller::SERVER_TIMEOUT;
 pub use watch_source::{NextLine, WatchLines, WatchSource};
@@ -134,30 +135,34 @@ struct RecordedBefore {
     began: throng_base::Instant,
 }
 
-/// The lock on an empty run file. A caller that must still find out what the first line says
-/// acquires the lock before that, so that it learns at once when the file cannot be written.
+/// The lock on a run file whose run has not begun. A caller that must still find out what the first
+/// line says acquires the lock before that, so that it learns at once when the file cannot be
+/// written. An earlier run stays in the file if the run does not begin.
 #[derive(Debug)]
-pub struct RunFileLock(Option<File>);
+pub struct RunFileLock(Option<LockedRunFile>);
 
 impl RunFileLock {
-    /// Locks and empties the file at `path`. Without a path there is no run file, and only the
+    /// Locks the file at `path`. Without a path there is no run file, and only the
     /// summary stays.
     ///
     /// # Errors
-    /// The errors of [`Recorder::create`]. An earlier run is overwritten, but no other content.
+    /// The errors of [`Recorder::create`]: an earlier run may be overwritten, but no other content.
     pub fn acquire(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
-        let file = run_file_lock::create_locked(path)
+        let file = LockedRunFile::open(path)
             .map_err(|error| RecordError { path: path.into(), error })?;
         Ok(Self(Some(file)))
     }
 
-    /// Writes the first line and returns the recorder.
+    /// Empties the file, writes the first line and returns the recorder.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn begin(self, options: RecorderOptions) -> Result<Recorder, RecordError> {
         let Some(file) = self.0 else { return Ok(Recorder { options, out: None, before: None }) };
         let path = options.run_file.clone().unwrap_or_default();
-        let out = RunFileWriter::create(file, &options.header)
-            .map_err(|error| RecordError { path, error })?;
+        let out = file.begin().and_then(|file| RunFileWriter::create(file, &options.header));
+        let out = out.map_err(|error| RecordError { path, error })?;
         Ok(Recorder { options, out: Some(out), before: None })
     }
 }

@@ -12,13 +12,13 @@ use crate::nats_server::NatsServer;
 use crate::process::{Finished, Running, TestDir, eventually, run_file};
 
 /// A bus, and the folder of a test.
-struct Fleet {
+pub(crate) struct Fleet {
     server: NatsServer,
-    place: TestDir,
+    pub(crate) place: TestDir,
 }
 
 impl Fleet {
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::start_with(&[])
     }
 
@@ -26,12 +26,12 @@ impl Fleet {
         Some(Self { server: NatsServer::start_with(options)?, place: TestDir::new() })
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.server.port())
     }
 
     /// Starts an agent of a group and waits until it has joined.
-    fn agent(&self, group: &str, name: &str) -> Running {
+    pub(crate) fn agent(&self, group: &str, name: &str) -> Running {
         let bus = self.url();
         let mut agent = self.place.start(&[
             "agent",
@@ -48,7 +48,7 @@ impl Fleet {
     }
 
     /// Runs a command of `throng fleet`, which finds the bus in its environment.
-    fn run(&self, args: &[&str]) -> Finished {
+    pub(crate) fn run(&self, args: &[&str]) -> Finished {
         self.run_with(&self.url(), args)
     }
 

@@ -29,6 +29,7 @@ mod plan;
 mod process;
 mod recipes;
 mod refuse;
+mod resume;
 mod run;
 mod serve;
 mod setup;

@@ -82,12 +82,14 @@ fn no_run_starts_when_setup_fails() {
     assert!(json.contains("\"teardown\"") && json.contains("`teardown` failed"), "{json}");
     // The run may be invalid on a busy machine. The teardown changes neither grade nor exit code.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
-    let finished = place.throng(&["run", "s.yaml", "--record", "second.jsonl"]).exits_with(2);
+    let earlier = std::fs::read(place.path("run.jsonl")).unwrap();
+    let finished = place.throng(&["run", "s.yaml"]).exits_with(2);
     for part in ["`setup` failed", "expect (line 7)", "`no\\n`", "the run was not started"] {
         assert!(finished.stderr.contains(part), "{part:?} is not in {finished:#?}");
     }
-    let written = std::fs::read_to_string(place.path("second.jsonl")).unwrap();
-    assert!(written.is_empty(), "{written}");
+    assert_eq!(std::fs::read(place.path("run.jsonl")).unwrap(), earlier, "it is as it was");
+    place.throng(&["run", "s.yaml", "--record", "second.jsonl"]).exits_with(2);
+    assert!(!place.path("second.jsonl").exists(), "the run was not started");
     place.throng(&["try", "s.yaml"]).exits_with(2).stderr_contains(&["`setup` failed"]);
 }
 

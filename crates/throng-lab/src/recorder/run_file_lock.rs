@@ -1,33 +1,84 @@
 //! The run file: never written through a link, and never over a file that holds no run.
 
-use std::fs::{File, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use throng_driver::folder::{is_a_link, open_file};
 use throng_report::runfile::{HEAD_BYTES, is_run_file};
 
-/// Opens `path`, locks it for this run and empties it. The lock ends with the file's last fd.
-pub(super) fn create_locked(path: &Path) -> io::Result<File> {
-    let file = match open_file(path) {
-        Err(error) if is_a_link(&error) => return open_link_target(path),
-        file => file?,
-    };
-    // `/dev/null`, a FIFO and the like have nothing to empty, and several processes may write them.
-    if !file.metadata()?.is_file() {
-        drop(file);
-        return File::options().write(true).open(path);
+/// A file that is locked for a run. Until the run begins, it keeps what it holds; a file that was
+/// created for a run which does not begin is removed.
+#[derive(Debug)]
+pub(super) struct LockedRunFile {
+    /// None once the run has begun.
+    file: Option<File>,
+    /// The path of a file that did not exist before.
+    created: Option<PathBuf>,
+}
+
+impl LockedRunFile {
+    /// Opens `path` and locks it for this run. The lock ends with the file's last fd.
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        loop {
+            let is_new = fs::symlink_metadata(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+            let file = match open_file(path) {
+                Err(error) if is_a_link(&error) => return open_link_target(path).map(Self::held),
+                file => file?,
+            };
+            // Several processes may write `/dev/null`, a FIFO and the like.
+            if !file.metadata()?.is_file() {
+                drop(file);
+                return File::options().write(true).open(path).map(Self::held);
+            }
+            lock(&file)?;
+            if file.metadata()?.nlink() == 0 && !is_at(&file, path)? {
+                // A run that did not begin has removed it before it was locked here.
+                continue;
+            }
+            if !is_run_file(&head(&file)?) {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "it does not hold a run; remove it, or record under another name",
+                ));
+            }
+            return Ok(Self { file: Some(file), created: is_new.then(|| path.into()) });
+        }
     }
-    lock(&file)?;
-    if !is_run_file(&head(&file)?) {
-        return Err(io::Error::new(
-            io::ErrorKind::AlreadyExists,
-            "it does not hold a run; remove it, or record under another name",
-        ));
+
+    fn held(file: File) -> Self {
+        Self { file: Some(file), created: None }
     }
-    file.set_len(0)?;
-    Ok(file)
+
+    /// Empties the file: the run begins.
+    pub(super) fn begin(mut self) -> io::Result<File> {
+        let file = self.file.take().expect("it is open until the run begins");
+        // What is no file on a disk has nothing to empty.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for LockedRunFile {
+    fn drop(&mut self) {
+        let (Some(file), Some(path)) = (&self.file, &self.created) else { return };
+        // It goes while it is locked, so no other run has it.
+        let is_unused = file.metadata().is_ok_and(|meta| meta.len() == 0);
+        if is_unused && is_at(file, path).unwrap_or(false) {
+            _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Reports whether the path leads to this file.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let meta = file.metadata()?;
+    let is_same = |found: fs::Metadata| (found.dev(), found.ino()) == (meta.dev(), meta.ino());
+    Ok(fs::symlink_metadata(path).is_ok_and(is_same))
 }
 
 /// Opens a run file that exists, to read it and go on with it, and locks it.
@@ -91,8 +142,26 @@ mod tests {
         let path = dir.path().join("run.jsonl");
         for before in ["", "{\"sch", "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n{}\n"] {
             fs::write(&path, before).unwrap();
-            assert_eq!(create_locked(&path).unwrap().metadata().unwrap().len(), 0, "{before}");
+            let locked = LockedRunFile::open(&path).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), before);
+            assert_eq!(locked.begin().unwrap().metadata().unwrap().len(), 0, "{before}");
         }
+    }
+
+    #[test]
+    fn a_run_that_does_not_begin_changes_no_file_and_leaves_no_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old.jsonl"), dir.path().join("new.jsonl"));
+        let earlier = "{\"schema\":\"throng.run/1\"}\n";
+        for before in ["", earlier] {
+            fs::write(&old, before).unwrap();
+            drop(LockedRunFile::open(&old).unwrap());
+            assert_eq!(fs::read_to_string(&old).unwrap(), before);
+        }
+        drop(LockedRunFile::open(&new).unwrap());
+        assert!(!new.exists());
+        drop(LockedRunFile::open(&new).unwrap().begin().unwrap());
+        assert!(new.exists());
     }
 
     #[test]
@@ -100,7 +169,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("thesis.txt");
         fs::write(&path, "precious").unwrap();
-        let error = create_locked(&path).unwrap_err().to_string();
+        let error = LockedRunFile::open(&path).unwrap_err().to_string();
         assert!(error.contains("does not hold a run"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
@@ -110,10 +179,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (run, link) = (dir.path().join("run.jsonl"), dir.path().join("link.jsonl"));
         symlink(&run, &link).unwrap();
-        assert!(create_locked(&link).is_err(), "a link to nothing");
+        assert!(LockedRunFile::open(&link).is_err(), "a link to nothing");
         assert!(!run.exists());
         fs::write(&run, "{\"schema\":\"throng.run/1\"}\n").unwrap();
-        let error = create_locked(&link).unwrap_err().to_string();
+        let error = LockedRunFile::open(&link).unwrap_err().to_string();
         assert!(error.contains(&format!("name its target {} instead", run.display())), "{error}");
         assert_ne!(fs::metadata(&run).unwrap().len(), 0);
     }
@@ -124,11 +193,14 @@ mod tests {
         let link = dir.path().join("link");
         symlink("/dev/null", &link).unwrap();
         for path in [Path::new("/dev/null"), &link] {
-            create_locked(path).unwrap().write_all(b"x").unwrap();
+            let mut file = LockedRunFile::open(path).unwrap().begin().unwrap();
+            file.write_all(b"x").unwrap();
         }
         let (mut read, write) = io::pipe().unwrap();
         let substitution = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&write));
-        create_locked(Path::new(&substitution)).unwrap().write_all(b"line").unwrap();
+        let mut file = LockedRunFile::open(Path::new(&substitution)).unwrap().begin().unwrap();
+        file.write_all(b"line").unwrap();
+        drop(file);
         drop(write);
         let mut text = String::new();
         read.read_to_string(&mut text).unwrap();

@@ -1,0 +1,27 @@
+//! The run file of a fleet's run whose start is refused, and of one that `--resume` takes over.
+
+use std::fs;
+
+use crate::fleet::Fleet;
+
+const STAY: &str =
+    "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 5, over: 1s}}]\nuser: [connect, stay]\n";
+
+#[test]
+fn a_run_that_agents_do_not_begin_leaves_the_run_file_as_it_was() {
+    let Some(fleet) = Fleet::start() else { return };
+    let (bus, place) = (fleet.url(), &fleet.place);
+    place.write("s.yaml", STAY);
+    let earlier = "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n";
+    place.write("run.jsonl", earlier);
+    let check_refused = |agents: &str, why: &str| {
+        let run = ["run", "s.yaml", "--bus", &bus, "--agents", agents, "--no-tui"];
+        place.throng(&run).exits_with(2).stderr_contains(&[why]);
+        assert_eq!(fs::read_to_string(place.path("run.jsonl")).unwrap(), earlier, "{why}");
+        place.throng(&[&run[..], &["--record", "new.jsonl"]].concat()).exits_with(2);
+        assert!(!place.path("new.jsonl").exists(), "{why}");
+    };
+    check_refused("all", "no agent of the group");
+    let _agent = fleet.agent("default", "one");
+    check_refused("5", "only 1 agent is free");
+}
