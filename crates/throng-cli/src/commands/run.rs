@@ -174,14 +174,14 @@ impl Run {
         let observer = self.observe(&mut plan)?;
         let metrics = self.metrics.serve_run()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
-        let resumed = ResumedRun::read(&self.record).map_err(unwritten)?;
+        let resumed = ResumedRun::read(&self.record).map_err(|error| unread(id, &error))?;
         let (load, began) = self.take_over(id, &plan, &resumed)?;
         plan.header = resumed.header.clone();
         self.note(&format!(
             "run {id}: taken over after {} intervals",
             resumed.intervals.len().saturating_sub(1)
         ));
-        let recorder = resumed.go_on(self.recorder_options(&plan), began).map_err(unwritten)?;
+        let recorder = resumed.go_on(self.recorder_options(&plan), began)?;
         let progress = self.progress(&plan, &interrupt);
         let page = self.ui.start("The run goes on.", self.is_quiet())?;
         let displays = RunDisplays { progress, page, metrics };
@@ -463,6 +463,15 @@ impl Run {
             _ => Ok(exit.into()),
         }
     }
+}
+
+/// Returns the failure of a run whose run file cannot be read to go on with it.
+fn unread(id: &str, RecordError { path, error }: &RecordError) -> Failure {
+    Failure::new(format!(
+        "--resume {id}: cannot read the run file {}: {error}\n  --resume goes on in the run's \
+         file; name it with --record",
+        path.display()
+    ))
 }
 
 fn unwritten(error: RecordError) -> Failure {

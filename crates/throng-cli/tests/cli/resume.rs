@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::fleet::Fleet;
+use crate::process::TestDir;
 
 const STAY: &str =
     "target: tcp://127.0.0.1:1\nload: [{ramp: {to: 5, over: 1s}}]\nuser: [connect, stay]\n";
@@ -24,4 +25,17 @@ fn a_run_that_agents_do_not_begin_leaves_the_run_file_as_it_was() {
     check_refused("all", "no agent of the group");
     let _agent = fleet.agent("default", "one");
     check_refused("5", "only 1 agent is free");
+}
+
+#[test]
+fn a_resumed_run_needs_the_run_file_and_says_how_to_name_it() {
+    let place = TestDir::new();
+    place.write("s.yaml", STAY);
+    let resume = ["run", "s.yaml", "--bus", "nats://127.0.0.1:1", "--resume", "8fe4407a"];
+    let goes_on = "--resume goes on in the run's file; name it with --record";
+    let missing = place.throng(&resume).exits_with(2);
+    missing.stderr_contains(&["--resume 8fe4407a: cannot read the run file run.jsonl", goes_on]);
+    assert!(!place.path("run.jsonl").exists());
+    let unrecorded = place.throng(&[&resume[..], &["--no-record"]].concat()).exits_with(2);
+    unrecorded.stderr_contains(&["--no-record writes none", goes_on]);
 }

@@ -383,6 +383,12 @@ pub(super) fn check(typed: &Run) -> Result<(), Failure> {
     if has_source {
         return Err(Failure::new("--source is a flag of each agent: throng agent --source ADDR"));
     }
+    if let Some(id) = typed.fleet.resume.as_ref().filter(|_| typed.no_record) {
+        return Err(Failure::new(format!(
+            "--resume {id} needs a run file, and --no-record writes none\n  --resume goes on in \
+             the run's file; name it with --record"
+        )));
+    }
     if typed.trace.is_used() {
         return Err(Failure::new("--trace-user follows users of this machine, not of agents"));
     }
