@@ -91,6 +91,8 @@ pub struct ResumedRun {
     pub header: RunHeader,
     /// Its intervals so far.
     pub intervals: Vec<Interval>,
+    /// True if its last line is there: its process recorded it to the end.
+    pub has_ended: bool,
     file: File,
     whole_bytes: u64,
     path: PathBuf,
@@ -108,8 +110,9 @@ impl ResumedRun {
         let run = runfile::read(&mut BufReader::new(&file)).map_err(invalid).map_err(refuse)?;
         (&file).rewind().map_err(refuse)?;
         let whole_bytes = resumable_bytes(&mut BufReader::new(&file)).map_err(refuse)?;
-        let RunFile { header, intervals, .. } = run;
-        Ok(Self { header, intervals, file, whole_bytes, path: path.into() })
+        let RunFile { header, intervals, end, .. } = run;
+        let has_ended = end.is_some();
+        Ok(Self { header, intervals, has_ended, file, whole_bytes, path: path.into() })
     }
 
     /// Returns a recorder that goes on with it. The run began at `began`.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use throng_base::Instant;
 use throng_base::units::{plural, show_count};
 use throng_bus::BusError;
-use throng_fleet::message::{Readiness, RunKey, RunOrder};
+use throng_fleet::message::{HeldRun, Hello, Readiness, RunKey, RunOrder};
 use throng_fleet::shared_limits::{self, SharedShortage};
 use throng_fleet::{
     CoordinatorProcess, FleetLoad, KnownAgent, NotReady, ScenarioBundle, host_name, random_id,
@@ -177,7 +177,13 @@ impl Run {
             .map_err(lost)?
             .with_lost_wait(self.fleet.lost_wait);
         // An agent that is away is not waited for longer than this.
-        fleet.gather(GATHER_TIME, |_| false);
+        let known = fleet.gather(GATHER_TIME, |_| false);
+        if resumed.has_ended && has_all(&known, id) {
+            return Err(Failure::new(format!(
+                "--resume {id}: there is nothing to collect: {path} has all that the agents \
+                 measured\n  `throng report {path}` shows it"
+            )));
+        }
         let cores: Vec<_> = header.machines.iter().map(|machine| machine.cores as usize).collect();
         let names = header.machines.iter().map(|machine| machine.name.clone());
         let machines: Vec<_> = names.zip(MachineShare::deal(&cores)).collect();
@@ -230,6 +236,15 @@ pub(crate) fn choose<'a>(
 ) -> Result<Vec<&'a KnownAgent>, Failure> {
     let chosen = choice.choose(&free(known));
     chosen.map_err(|why| Failure::new(format!("{why}{}", not_free(known))))
+}
+
+/// Reports whether agents have made the run `id`, and its coordinator has fetched everything from
+/// each.
+fn has_all(known: &BTreeMap<String, KnownAgent>, id: &str) -> bool {
+    let hellos = known.values().map(|agent| &agent.hello);
+    let made: Vec<&Hello> = hellos.filter(|hello| hello.has_of(id)).collect();
+    let is_fetched = |held: &HeldRun| held.key.run == id && held.is_delivered;
+    !made.is_empty() && made.iter().all(|hello| hello.kept.iter().any(is_fetched))
 }
 
 fn lost(error: BusError) -> Failure {
