@@ -17,8 +17,8 @@ macro_rules! exit_codes {
   2  the run could not start, or no connection was ever established and no threshold says what
      this means
   3  the result is invalid: it measures the generator, not the target
-  4  incomplete: Ctrl-C, SIGTERM, `throng ctl`, a key, the page or --pause-max ended the run before
-     its plan did"
+  4  incomplete: Ctrl-C, SIGTERM, `throng ctl`, `throng fleet stop`, a key, the page or --pause-max
+     ended the run before its plan did"
     };
 }
 pub(crate) use exit_codes;

@@ -33,8 +33,7 @@ pub struct AgentProcess {
     log: AgentLog,
     /// The process that has asked this one to end.
     end_asker: Option<String>,
-    /// True if the load that runs is ramped down because this process ends, or was asked to stop
-    /// it.
+    /// True if the load that runs is ramped down because this process ends.
     is_cut_short: bool,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
@@ -64,6 +63,10 @@ struct RunningPart {
     /// The end of the interval.
     report_at: Instant,
     is_paused: bool,
+    /// True once its users leave.
+    is_leaving: bool,
+    /// What happened beside the load, for the next report.
+    events: Vec<RunEventKind>,
     /// CPU time of the process when the run began, in user mode and in the kernel: an agent makes
     /// many runs.
     cpu_us_before: Option<(u64, u64)>,
@@ -239,7 +242,12 @@ impl AgentProcess {
                 note(AgentNote::Idle);
             }
             AgentAction::CutShort => {
-                self.is_cut_short = matches!(self.work, Work::Running(_));
+                // A load whose plan is over is complete.
+                if let Work::Running(part) = &mut self.work
+                    && !part.is_leaving
+                {
+                    part.events.push(RunEventKind::Interrupted { by: STOPPED_BY.to_owned() });
+                }
                 self.steer(Steering::RampDown);
             }
             AgentAction::Say(it) => note(it),
@@ -288,6 +296,8 @@ impl AgentProcess {
                     interval,
                     report_at,
                     is_paused: false,
+                    is_leaving: false,
+                    events: Vec::new(),
                     cpu_us_before: None,
                 };
                 self.work = Work::Running(part.into());
@@ -385,6 +395,7 @@ impl RunningPart {
     fn report(&mut self, now: Instant) -> LoadReport {
         let mut cores = Vec::new();
         let interval = self.load.snapshot_of_cores(|stats| cores.push(stats.clone()));
+        self.is_leaving = interval.is_leaving();
         let mut process = interval.process;
         let now_us = (process.cpu_user_us, process.cpu_system_us);
         let (user_us, system_us) = *self.cpu_us_before.get_or_insert(now_us);
@@ -392,6 +403,7 @@ impl RunningPart {
         process.cpu_system_us = process.cpu_system_us.saturating_sub(system_us);
         let is_first_error = |event: &RunEventKind| matches!(event, RunEventKind::FirstError(_));
         let mut events = self.load.events();
+        events.append(&mut self.events);
         // The coordinator finds these among the stats.
         events.retain(|event| !is_first_error(event));
         let reading = self.kernel.sample();
@@ -416,6 +428,8 @@ impl RunningPart {
     }
 }
 
+/// The command of another process that ends a run without its coordinator.
+pub(crate) const STOPPED_BY: &str = "throng fleet stop";
 /// Time for which the process waits for a message before it looks at its other work.
 const TURN: Duration = Duration::from_millis(5);
 /// Time in which a process that was asked to end ramps its load down and delivers.

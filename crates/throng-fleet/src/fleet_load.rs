@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use throng_driver::Clock;
-use throng_lab::recorder::{GeneratorProbe, KernelProbe, KernelReading};
+use throng_lab::recorder::{GeneratorProbe, Interruption, KernelProbe, KernelReading};
 use throng_report::{LoadInterval, RunEventKind};
 
 use crate::coordinator_process::{CoordinatorProcess, lock};
@@ -97,6 +97,10 @@ impl GeneratorProbe for FleetLoad {
 
     fn events(&mut self) -> Vec<RunEventKind> {
         self.fleet.state().events()
+    }
+
+    fn interruption(&self) -> Option<Interruption> {
+        self.fleet.state().machines.as_ref().and_then(|machines| machines.interruption())
     }
 
     fn failure(&self) -> Option<String> {

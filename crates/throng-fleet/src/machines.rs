@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_doctor::troubles_of_kernel;
-use throng_lab::recorder::KernelReading;
+use throng_lab::recorder::{Interruption, KernelReading};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
@@ -33,6 +33,8 @@ pub(crate) struct Machines {
     peer_orders: Vec<PeerOrder>,
     /// Events that no call has returned yet.
     events: Vec<RunEventKind>,
+    /// The first request to end the load that an agent had.
+    interruption: Option<Interruption>,
     /// The moment from which all machines are over or lost.
     only_lost_since: Option<Instant>,
     /// Time for which lost machines are awaited from then on.
@@ -112,6 +114,7 @@ impl Machines {
             hub: PeerHub::new(plan.program().cues(), cores),
             peer_orders: Vec::new(),
             events: Vec::new(),
+            interruption: None,
             only_lost_since: None,
             lost_wait,
             is_bus_away: false,
@@ -177,14 +180,20 @@ impl Machines {
             self.collector.add_stats(stats.into());
         }
         let first = machine.share.slot(0).0 as u32;
-        let named = report.events.drain(..).map(|event| match event {
+        let at_ms = report.at_us / 1_000;
+        let named = report.events.drain(..).filter_map(|event| match event {
+            RunEventKind::Interrupted { by } => {
+                self.interruption.get_or_insert(Interruption { by, at_ms });
+                None
+            }
             RunEventKind::PortsExhausted { source } => {
-                RunEventKind::PortsExhausted { source: format!("{source} of {}", machine.name) }
+                let source = format!("{source} of {}", machine.name);
+                Some(RunEventKind::PortsExhausted { source })
             }
             RunEventKind::GeneratorFdsExhausted { core } => {
-                RunEventKind::GeneratorFdsExhausted { core: first + core }
+                Some(RunEventKind::GeneratorFdsExhausted { core: first + core })
             }
-            other => other,
+            other => Some(other),
         });
         self.events.extend(named);
         if machine.state == MachineState::Lost {
@@ -349,6 +358,11 @@ impl Machines {
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         let awaits = self.machines.iter().any(|machine| machine.state == MachineState::Lost);
         self.only_lost_since.is_some_and(|since| !awaits || now.since(since) > self.lost_wait)
+    }
+
+    /// Returns the request to end the load that an agent had, if one had it.
+    pub(crate) fn interruption(&self) -> Option<Interruption> {
+        self.interruption.clone()
     }
 
     /// Returns why no machine is left that could go on.

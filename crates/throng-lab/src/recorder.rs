@@ -57,7 +57,7 @@ pub use kernel::LiveKernel;
 use lock::lock;
 pub use options::RecorderOptions;
 pub use outcome::Outcome;
-pub use probes::{GeneratorProbe, KernelProbe, KernelReading, ServerProbe};
+pub use probes::{GeneratorProbe, Interruption, KernelProbe, KernelReading, ServerProbe};
 use recorder_loop::RecorderLoop;
 use run_file_lock::LockedRunFile;
 pub use run_probes::RunProbes;
@@ -152,8 +152,8 @@ impl RunFileLock {
     /// The errors of [`Recorder::create`]: an earlier run may be overwritten, but no other content.
     pub fn acquire(path: Option<&Path>) -> Result<Self, RecordError> {
         let Some(path) = path else { return Ok(Self(None)) };
-        let file = LockedRunFile::open(path)
-            .map_err(|error| RecordError { path: path.into(), error })?;
+        let file =
+            LockedRunFile::open(path).map_err(|error| RecordError { path: path.into(), error })?;
         Ok(Self(Some(file)))
     }
 

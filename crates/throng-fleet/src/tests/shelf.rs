@@ -257,9 +257,13 @@ fn an_agent_with_a_silent_coordinator_says_so_and_stops_the_run_when_it_is_asked
     assert!(world.resume("late"));
     world.finish();
     world.check_sums();
-    assert_eq!(world.lost(), ALL);
-    let why = "it was ended before its load was over";
-    assert!(world.events().iter().filter(|event| event.to_string().contains(why)).count() == 3);
+    assert_eq!(world.lost(), [""; 0]);
+    world.check_whole(&ALL);
+    let machines = world.recorder.as_ref().unwrap().state.machines.as_ref().unwrap();
+    let interruption = machines.interruption().unwrap();
+    assert_eq!(interruption.by, "throng fleet stop");
+    let stopped_ms = 13_000..=16_000;
+    assert!(stopped_ms.contains(&interruption.at_ms), "{interruption:?}");
 }
 
 #[test]

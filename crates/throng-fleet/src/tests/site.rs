@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_load::generator::CoreStats;
-use throng_report::{KernelCounters, Metric};
+use throng_report::{KernelCounters, Metric, RunEventKind};
 
 use crate::agent::Agent;
 use crate::agent_action::{AgentAction, Publish};
 use crate::agent_note::AgentNote;
+use crate::agent_process::STOPPED_BY;
 use crate::message::{AgentFacts, LoadReport, Readiness};
 use crate::subjects::GroupSubjects;
 
@@ -31,6 +32,8 @@ pub(super) struct Site {
     pub(super) prepared: usize,
     /// What its process was asked to say.
     pub(super) said: Vec<AgentNote>,
+    /// What its next report says.
+    events: Vec<RunEventKind>,
     load: Option<Load>,
     prng: Prng,
 }
@@ -75,6 +78,7 @@ impl Site {
             kernel,
             prepared: 0,
             said: Vec::new(),
+            events: Vec::new(),
             load: None,
             prng: Prng::new(seed),
         }
@@ -133,7 +137,7 @@ impl Site {
     fn cut_short(&mut self, now: Instant) {
         if self.load.as_ref().is_some_and(|load| load.report_at < Instant::FAR) {
             self.reports_planned = self.measured.len() + 1;
-            self.agent.failed("it was ended before its load was over".into(), now);
+            self.events.push(RunEventKind::Interrupted { by: STOPPED_BY.to_owned() });
             self.report(now);
         }
     }
@@ -174,6 +178,7 @@ impl Site {
             cores: cores[..answering].to_vec(),
             kernel: self.kernel.clone(),
             is_last,
+            events: std::mem::take(&mut self.events),
             ..LoadReport::default()
         };
         self.agent.report(report, now);

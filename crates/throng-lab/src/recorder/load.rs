@@ -6,7 +6,7 @@ use throng_load::run::RunningLoad;
 use throng_report::{LoadInterval, RunEventKind};
 
 use super::lock::lock;
-use super::probes::GeneratorProbe;
+use super::probes::{GeneratorProbe, Interruption};
 
 impl GeneratorProbe for RunningLoad {
     fn snapshot(&mut self) -> LoadInterval {
@@ -46,6 +46,10 @@ impl<G: GeneratorProbe> GeneratorProbe for Arc<Mutex<G>> {
 
     fn events(&mut self) -> Vec<RunEventKind> {
         lock(self).events()
+    }
+
+    fn interruption(&self) -> Option<Interruption> {
+        lock(self).interruption()
     }
 
     fn failure(&self) -> Option<String> {

@@ -21,10 +21,24 @@ pub trait GeneratorProbe: Send {
         Vec::new()
     }
 
+    /// Returns the request that another process has made to end the load early, if there is one.
+    fn interruption(&self) -> Option<Interruption> {
+        None
+    }
+
     /// Returns the reason why the generator cannot go on; none while it can.
     fn failure(&self) -> Option<String> {
         None
     }
+}
+
+/// A request to end the load early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interruption {
+    /// The source of the request.
+    pub by: String,
+    /// Its time since the run began, in milliseconds.
+    pub at_ms: u64,
 }
 
 /// The server, as the recorder sees it. The recorder calls it on a separate thread, so it may

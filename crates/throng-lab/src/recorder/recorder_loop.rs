@@ -16,7 +16,7 @@ use super::command::RecorderCommand;
 use super::lock::lock;
 use super::options::RecorderOptions;
 use super::outcome::Outcome;
-use super::probes::{GeneratorProbe, KernelProbe};
+use super::probes::{GeneratorProbe, Interruption, KernelProbe};
 use super::run_probes::RunProbes;
 use super::server_poller::ServerPoller;
 use crate::RunContent;
@@ -45,6 +45,8 @@ pub(super) struct RecorderLoop<W> {
     unwritten: Vec<RunEvent>,
     /// The request to stop the run, once there is one.
     stopping: Option<StopRequest>,
+    /// The source of a request to end the run that another process had.
+    interrupted_by: Option<String>,
     /// The end of the first interval of a pause, while the load is paused.
     paused_since: Option<Instant>,
     /// The users' successes when the server was lost; none while it is not lost.
@@ -93,6 +95,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,
+            interrupted_by: None,
             paused_since: None,
             successes_when_lost: None,
         }
@@ -104,6 +107,11 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         self.began = Instant::now().checked_sub(since).unwrap_or(self.began);
         self.began_ms = before.began.as_nanos() / 1_000_000;
         before.intervals.iter().for_each(|interval| self.content.add(interval));
+        let mut events = before.intervals.iter().flat_map(|interval| &interval.events);
+        self.interrupted_by = events.find_map(|event| match &event.kind {
+            RunEventKind::Interrupted { by } => Some(by.clone()),
+            _ => None,
+        });
         self.previous = before.intervals.into_iter().next_back();
     }
 
@@ -179,15 +187,21 @@ impl<W: Write + Truncate> RecorderLoop<W> {
                     if *after_plan { RunEndReason::Finished } else { RunEndReason::Interrupted };
                 Some(WakeReason::RunEnded { reason, detail: Some(detail) })
             }
-            None if finished && self.is_target_lost() => {
-                let detail = Some("the server no longer answers".to_owned());
-                Some(WakeReason::RunEnded { reason: RunEndReason::TargetLost, detail })
-            }
-            None if finished => {
-                Some(WakeReason::RunEnded { reason: RunEndReason::Finished, detail: None })
-            }
+            None if finished => Some(self.end_of_load()),
             _ => None,
         }
+    }
+
+    /// Returns why a load is over that this process was not asked to end.
+    fn end_of_load(&self) -> WakeReason {
+        let (reason, detail) = match &self.interrupted_by {
+            Some(by) => (RunEndReason::Interrupted, Some(by.clone())),
+            None if self.is_target_lost() => {
+                (RunEndReason::TargetLost, Some("the server no longer answers".to_owned()))
+            }
+            None => (RunEndReason::Finished, None),
+        };
+        WakeReason::RunEnded { reason, detail }
     }
 
     fn stop(&mut self, by: String) {
@@ -235,6 +249,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         for kind in self.generator.events() {
             self.add_event(kind);
         }
+        self.note_interruption();
         let server = self.poll_server(at_ms);
         let reading = self.kernel.sample();
         let server = server.or(reading.server);
@@ -264,6 +279,17 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         *lock(&self.latest) = Some(interval.clone());
         self.previous = Some(interval);
         self.end_long_pause(now);
+    }
+
+    /// Notes a request to end the run that another process had, once.
+    fn note_interruption(&mut self) {
+        if self.interrupted_by.is_some() || self.stopping.is_some() {
+            return;
+        }
+        if let Some(Interruption { by, at_ms }) = self.generator.interruption() {
+            self.interrupted_by = Some(by.clone());
+            self.events.push(RunEvent::new(at_ms, RunEventKind::Interrupted { by }));
+        }
     }
 
     /// Ends a run that has been paused for too long: users hold connections that nothing watches.

@@ -24,6 +24,8 @@ struct FakeState {
     has_ramped_down: AtomicBool,
     /// True when a ramp-down finishes the load at once.
     ends_on_ramp_down: AtomicBool,
+    /// True when another process has ended the load.
+    is_interrupted: AtomicBool,
 }
 
 impl GeneratorProbe for Fake {
@@ -46,6 +48,11 @@ impl GeneratorProbe for Fake {
         self.0.has_ramped_down.store(true, Ordering::Relaxed);
         let ends = self.0.ends_on_ramp_down.load(Ordering::Relaxed);
         self.0.is_finished.fetch_or(ends, Ordering::Relaxed);
+    }
+
+    fn interruption(&self) -> Option<Interruption> {
+        let is_interrupted = self.0.is_interrupted.load(Ordering::Relaxed);
+        is_interrupted.then(|| Interruption { by: "another process".into(), at_ms: 100 })
     }
 }
 
@@ -322,6 +329,23 @@ fn an_interruption_is_incomplete_until_the_users_leave_and_nothing_after_that() 
         }
         assert_eq!(Summary::of(&disk.read()), outcome.result.summary, "the file says the same");
     }
+}
+
+#[test]
+fn a_load_that_another_process_ended_is_incomplete_from_that_moment() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    let recording =
+        Recorder::to(disk.clone(), options(50)).unwrap().start(probes(&fake, None), |_, _| {});
+    fake.0.is_interrupted.store(true, Ordering::Relaxed);
+    until(|| disk.read().intervals.len() >= 4);
+    fake.0.is_finished.store(true, Ordering::Relaxed);
+    let outcome = recording.wait();
+    assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
+    assert_eq!(outcome.end.detail.as_deref(), Some("another process"));
+    assert_eq!(outcome.result.exit(), RunExit::Incomplete);
+    assert_eq!(names(&disk.read()), ["interrupted"]);
+    let why = outcome.result.summary.run.incomplete.unwrap();
+    assert!(why.starts_with("another process ended it after 0.1"), "{why}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use throng_fleet::FleetLoad;
 use throng_fleet::message::Steering;
-use throng_lab::recorder::GeneratorProbe;
+use throng_lab::recorder::{GeneratorProbe, Interruption};
 use throng_load::run::RunningLoad;
 use throng_report::{LoadInterval, RunEventKind};
 
@@ -69,6 +69,13 @@ impl GeneratorProbe for RunLoad {
         match self {
             Self::Own(load) => load.events(),
             Self::Fleet(load) => load.events(),
+        }
+    }
+
+    fn interruption(&self) -> Option<Interruption> {
+        match self {
+            Self::Own(load) => load.interruption(),
+            Self::Fleet(load) => load.interruption(),
         }
     }
 
