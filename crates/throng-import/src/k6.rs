@@ -302,14 +302,14 @@ fn draft(
             translator.mistake(span, refusal.title, refusal.label);
         }
     }
-    if values.has_iteration {
+    if let Some(span) = &values.iteration {
         let how = "`${counter}` counts the messages with it in them, and not the iterations";
-        translator.approximated(&(0..0), "__ITER", how);
+        translator.approximated(span, "__ITER", how);
     }
-    if values.has_untyped_json {
+    if let Some(span) = &values.untyped_json {
         let how =
             "a value that a step has stored is a text in JSON, where k6 sends a number as one";
-        translator.approximated(&(0..0), "values of answers in JSON", how);
+        translator.approximated(span, "values of answers in JSON", how);
     }
     let mut defaults = values.defaults.clone();
     defaults.dedup();

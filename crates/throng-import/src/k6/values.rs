@@ -29,10 +29,10 @@ pub(super) struct Values {
     pub(super) defaults: Vec<(Span, String)>,
     /// Places of random texts.
     pub(super) random_texts: Vec<Span>,
-    /// Whether `__ITER` is used.
-    pub(super) has_iteration: bool,
-    /// Whether a value of any type is in JSON.
-    pub(super) has_untyped_json: bool,
+    /// The first place of `__ITER`.
+    pub(super) iteration: Option<Span>,
+    /// The first place of a value of any type in JSON.
+    pub(super) untyped_json: Option<Span>,
 }
 
 /// What a stored value is.
@@ -71,7 +71,8 @@ impl Values {
     /// Makes the values known that the steps of `setup` have stored.
     pub(super) fn add_of_setup(&mut self, setup: &Self) {
         self.kinds.clone_from(&setup.kinds);
-        self.has_untyped_json |= setup.has_untyped_json;
+        self.iteration.clone_from(&setup.iteration);
+        self.untyped_json.clone_from(&setup.untyped_json);
         self.defaults.clone_from(&setup.defaults);
         self.random_texts.clone_from(&setup.random_texts);
         self.of_setup.extend(setup.stored.iter().map(|name| format!("setup.{name}")));
@@ -199,7 +200,7 @@ impl Values {
         match (&*path, call.as_ref().map(|(name, _)| &**name), numbers.as_deref()) {
             ("__VU" | "exec.vu.idInTest", ..) => Ok("${user.id + 1}".to_owned()),
             ("__ITER" | "exec.vu.iterationInInstance", ..) => {
-                self.has_iteration = true;
+                self.iteration.get_or_insert_with(|| value.span.clone());
                 Ok("${counter}".to_owned())
             }
             (_, Some("uuidv4" | "crypto.randomUUID"), _) => Ok("${uuid()}".to_owned()),
@@ -253,7 +254,9 @@ impl Values {
         {
             let name = name.trim_start_matches("setup.");
             let kind = self.kinds.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind);
-            self.has_untyped_json |= kind == Some(Kind::Any);
+            if kind == Some(Kind::Any) {
+                self.untyped_json.get_or_insert_with(|| value.span.clone());
+            }
             return false;
         }
         let path = value.path().unwrap_or_default();

@@ -111,6 +111,34 @@ fn what_differs_is_approximated() {
     }
 }
 
+/// Also inside a template, a function of an event and a constant.
+#[test]
+fn a_variable_that_differs_is_named_at_its_place() {
+    let session = |send: &str| {
+        format!(
+            "ws.connect('ws://127.0.0.1:9000/', function (s) {{\n  s.on('open', () => {{\n    \
+             {send}\n  }});\n}});"
+        )
+    };
+    let posts = format!(
+        "const res = {GET}\nconst id = res.json('id');\nhttp.post('http://127.0.0.1:80/',\n  \
+         JSON.stringify({{\n  id: id\n}}));"
+    );
+    for (body, construct, part) in [
+        (session("s.send(`turn ${__ITER}`);"), "__ITER", "__ITER"),
+        (session("s.send(JSON.stringify({\n a: 1,\n b: __ITER,\n}));"), "__ITER", "__ITER"),
+        (session("const a = 'n' + __ITER;\n s.send(a);"), "__ITER", "__ITER"),
+        ("sleep(1);\nhttp.get(`http://127.0.0.1/${__ITER}`);".into(), "__ITER", "__ITER"),
+        (posts, "values of answers in JSON", "  id: id"),
+    ] {
+        let text = script(USERS, &body);
+        let import = imported(&text);
+        let line = 1 + text.lines().position(|line| line.contains(part)).unwrap();
+        let entry = import.fidelity.entries.iter().find(|entry| entry.construct == construct);
+        assert_eq!(entry.unwrap().line, line, "{text}\n{}", import.fidelity);
+    }
+}
+
 #[test]
 fn what_does_not_concern_the_traffic_is_not_needed() {
     for (option, construct) in [
