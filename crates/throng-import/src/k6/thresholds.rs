@@ -82,6 +82,7 @@ fn one(
                     "the script opens no sessions: k6 has no values for it either"
                 }
                 _ if (metric, value) == ("ws_msgs_sent", "rate") => RATE_OF_ANSWERS,
+                _ if (metric, value) == ("checks", "rate") => CHECKS_OF_SESSIONS,
                 _ => "throng has no such measure; see the thresholds in docs/scenario.md",
             };
             translator.not_checked(span, construct, remedy);
@@ -100,6 +101,10 @@ fn turned(sign: &str) -> &str {
         same => same,
     }
 }
+
+/// Why a script without requests has no threshold of `checks`.
+const CHECKS_OF_SESSIONS: &str = "the scenario does not check what a session receives; \
+                                  `errors < 1%` is a share of connects and messages";
 
 /// Splits `p(95) < 500`.
 fn split(text: &str) -> Option<(String, &str, f64)> {

@@ -185,6 +185,7 @@ fn goals_of_what_the_script_does_not_do_are_named() {
         (script(&goal("http_req_duration: ['p(95)<500']"), session), "sends no requests"),
         (script(&goal("http_req_failed: ['rate<0.1']"), session), "sends no requests"),
         (script(&goal("ws_connecting: ['p(95)<500']"), GET), "opens no sessions"),
+        (script(&goal("checks: ['rate>0.9']"), session), "`errors < 1%`"),
     ] {
         let import = imported(&text);
         let entry = import.fidelity.of(Fidelity::NotChecked).next().unwrap();
