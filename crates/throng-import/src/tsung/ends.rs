@@ -178,8 +178,8 @@ const TYPES: [&str; 11] = [
 ];
 
 /// What becomes of the machines of the generator.
-const MACHINES: &str = "one throng loads all cores of its machine; to load from several machines, \
-                        start it on each with its share of the arrivals";
+const MACHINES: &str = "one throng loads all cores of its machine; `throng run --agents` divides a \
+                        run among several machines: see docs/fleet.md";
 
 /// Attributes of a client that the scenario does without.
 const CLIENT_ATTRIBUTES: &[(&str, &str)] = &[
