@@ -152,6 +152,7 @@ impl<'d> File<'_, 'd> {
             }
             return None;
         }
+        sessions.report_errors(translator, self.root, &classes);
         let scheme = match sessions.wire {
             Wire::Tcp => "tcp",
             Wire::WebSocket => "ws",

@@ -4,6 +4,7 @@ use super::element::Element;
 use super::ends::TsungServer;
 use super::options::OptionUse;
 use super::steps::{Plugin, Wire};
+use crate::draft::DraftClass;
 use crate::expected::near_or;
 use crate::translator::Translator;
 use crate::weights::Weights;
@@ -65,13 +66,6 @@ impl<'d> Sessions<'d> {
         if translator.mistakes.len() > mistakes {
             return None;
         }
-        let how = if has_no_retries(root) {
-            "a user stops when its connection ends; tsung connects anew at the next request"
-        } else {
-            "a user stops when its connect fails or its connection ends; tsung tries three more \
-             times, and connects anew at the next request"
-        };
-        translator.approximated(&sessions.span(), "sessions", how);
         let wire = choose(&all);
         let Some(wire) = wire else {
             let label = "expected a session of type ts_raw, ts_websocket or ts_http that has users";
@@ -97,6 +91,61 @@ impl<'d> Sessions<'d> {
                     is_file && set.value("fileid").unwrap_or("default") == id
                 })
             }),
+        }
+    }
+
+    /// Reports what users do when they have no connection: one entry for each `on_error`.
+    pub(super) fn report_errors(
+        &self,
+        translator: &mut Translator<'_>,
+        root: Element<'_>,
+        classes: &[DraftClass],
+    ) {
+        let Some(sessions) = root.child("sessions") else { return };
+        let has_no_retries = has_no_retries(root);
+        let has_http = self.kept.iter().any(|session| session.plugin == Plugin::Http);
+        for way in ["stop", "continue", "restart"] {
+            let of_way = || classes.iter().filter(|class| class.on_error == Some(way));
+            let count = of_way().count();
+            if count == 0 {
+                continue;
+            }
+            let user = if count == classes.len() {
+                "a user".to_owned()
+            } else {
+                let shown = of_way().take(NAMES_SHOWN_MAX).map(|class| format!("`{}`", class.name));
+                let rest = if count > NAMES_SHOWN_MAX { " and others" } else { "" };
+                format!("a user of {}{rest}", shown.collect::<Vec<_>>().join(", "))
+            };
+            let does = match way {
+                "stop" => "stops",
+                "restart" => "begins again a second later",
+                _ => "goes on with its next step",
+            };
+            // Without retries tsung stops after a failed connect, too.
+            let when = if has_no_retries && way == "stop" {
+                "its connection ends"
+            } else {
+                "its connect fails or its connection ends"
+            };
+            let then = match self.wire {
+                _ if way != "continue" => "",
+                Wire::WebSocket if has_http => {
+                    ", and its steps are errors until its next `connect`, except requests of HTTP, \
+                     which connect anew"
+                }
+                Wire::Tcp | Wire::WebSocket => {
+                    ", and its steps are errors until its next `connect`"
+                }
+                Wire::Http => ", and its next request connects anew",
+            };
+            let tsung = match (has_no_retries, way) {
+                (true, "stop") => "connects anew at the next request",
+                (true, _) => "stops after a failed connect, and connects anew at the next request",
+                (false, _) => "tries three more times, and connects anew at the next request",
+            };
+            let how = format!("{user} {does} when {when}{then}; tsung {tsung}");
+            translator.approximated(&sessions.span(), "sessions", how);
         }
     }
 }
@@ -136,7 +185,10 @@ impl<'d> Written<'d> {
         let share = read_share(translator, element);
         for (attribute, why) in [
             ("bidi", "a user of throng reads whatever comes, at any time"),
-            ("persistent", "a user of throng stops when the server closes its connection"),
+            (
+                "persistent",
+                "`sessions` says what a user does when the server closes its connection",
+            ),
         ] {
             if element.get(attribute).is_some() {
                 translator.not_needed(&element.span(), element.with(attribute), why);
@@ -292,6 +344,9 @@ fn keep<'d>(
     };
     sessions.map(session).collect()
 }
+
+/// Most names of sessions that a note lists.
+const NAMES_SHOWN_MAX: usize = 8;
 
 const TYPES: [&str; 13] = [
     "ts_http",

@@ -376,6 +376,49 @@ fn sessions() {
     }
 }
 
+/// The note says what the written `on_error` makes a user do.
+#[test]
+fn what_users_do_without_a_connection() {
+    let session = |name: &str, kind: &str, steps: &str| {
+        format!("<session name=\"{name}\" probability=\"50\" type=\"{kind}\">{steps}</session>")
+    };
+    let send = "<request><raw ack=\"no_ack\" data=\"a\"/></request>";
+    let keep = "<request><dyn_variable name=\"t\" re=\"(.*)\"/><raw ack=\"local\" data=\"a\"/>\
+                </request>";
+    let get = "<request><http url=\"/\"/></request>";
+    let connect = "<request><websocket type=\"connect\" path=\"/\"/></request>";
+    let (raw, http, ws) = ("ts_raw", "ts_http", "ts_websocket");
+    for (sessions, notes) in [
+        ([session("a", raw, send), session("b", raw, send)], &["a user stops when"][..]),
+        (
+            [session("a", raw, send), session("b", raw, keep)],
+            &[
+                "a user of `a` stops when its connect fails or its connection ends; tsung tries",
+                "a user of `b` goes on with its next step when its connect fails or its \
+                 connection ends, and its steps are errors until its next `connect`; tsung tries",
+            ],
+        ),
+        (
+            [session("a", http, get), session("b", http, get)],
+            &["a user goes on with its next step when its connect fails or its connection ends, \
+               and its next request connects anew; tsung tries"],
+        ),
+        (
+            [session("a", http, get), session("b", ws, connect)],
+            &["a user of `b` stops when", "a user of `a` goes on with its next step when"],
+        ),
+    ] {
+        let file = File { sessions: sessions.concat(), ..File::default() };
+        let import = crate::import_text(&file.text(), "tsung/rows.xml").unwrap();
+        let found: Vec<_> =
+            import.fidelity.entries.iter().filter(|entry| entry.construct == "sessions").collect();
+        assert_eq!(found.len(), notes.len(), "{}", import.fidelity);
+        for (entry, note) in found.iter().zip(notes) {
+            assert!(entry.note.starts_with(note), "{note}: {}", entry.note);
+        }
+    }
+}
+
 #[test]
 fn a_login_before_a_websocket() {
     let steps = "<request><dyn_variable name=\"t\" jsonpath=\"token\"/><http url=\"/login\" \
