@@ -1,5 +1,6 @@
 //! A scenario that an importer has put together, and how it is written.
 
+use crate::fidelity::{Fidelity, FidelityReport};
 use crate::names::{in_letters, unlike};
 use crate::source::Source;
 use crate::yaml::{Yaml, write_comments, write_entry, write_list};
@@ -66,11 +67,12 @@ impl Draft {
         if is_one { vec![("row".to_owned(), data.clone())] } else { entries }
     }
 
-    /// Returns the scenario in YAML.
-    pub(crate) fn write(&self, source: &Source<'_>, tool: &str) -> String {
+    /// Returns the scenario in YAML. At its head it says what it lacks by the report.
+    pub(crate) fn write(&self, source: &Source<'_>, report: &FidelityReport) -> String {
         let mut out = String::new();
         let file = source.name.rsplit('/').next().unwrap_or_default();
-        write_comments(&[format!("Imported from {file} ({tool}).")], 0, &mut out);
+        write_comments(&[format!("Imported from {file} ({}).", report.tool)], 0, &mut out);
+        write_comments(&not_supported(report), 0, &mut out);
         write_comments(&self.comments, 0, &mut out);
         write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
         if let Some(params) = &self.params {
@@ -113,6 +115,22 @@ impl Draft {
     }
 }
 
+/// Returns comments about what the scenario lacks: one for each construct.
+fn not_supported(report: &FidelityReport) -> Vec<String> {
+    let lacking: Vec<_> = report.of(Fidelity::NotSupported).collect();
+    if lacking.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec!["Not supported, and left out:".to_owned()];
+    let shown = lacking.iter().take(LACKING_SHOWN_MAX);
+    lines.extend(shown.map(|entry| format!("  line {}, {}", entry.line, entry.construct)));
+    let rest = lacking.len().saturating_sub(LACKING_SHOWN_MAX);
+    if rest > 0 {
+        lines.push(format!("  and {rest} more: see the report of `throng import`"));
+    }
+    lines
+}
+
 /// Writes steps that one user takes, if there are some.
 fn write_steps(key: &str, steps: &[Yaml], out: &mut String) {
     if !steps.is_empty() {
@@ -130,6 +148,9 @@ impl DraftClass {
         }
     }
 }
+
+/// Most constructs that the head of a scenario lists as not supported.
+const LACKING_SHOWN_MAX: usize = 20;
 
 /// The longest name of a class that an import writes.
 const CLASS_NAME_CHARS_MAX: usize = 40;

@@ -50,7 +50,7 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     }
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };
-    let scenario = draft.write(&source, importer.tool);
+    let scenario = draft.write(&source, &fidelity);
     Ok(Import { scenario, fidelity, data_files: draft.data_files() })
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_load::scenario::{Diagnostic, Scenario};
 
 use crate::draft::{Draft, DraftClass};
+use crate::fidelity::FidelityReport;
 use crate::phase::Arrivals;
 use crate::source::Source;
 use crate::yaml::Yaml;
@@ -54,7 +55,7 @@ impl Trial<'_> {
         places.extend(of_files.map(|(place, _)| place.to_owned()));
         draft.data = None;
         let source = Source { name: NAME, text: "" };
-        let stand_ins = StandIns::of(&draft.write(&source, "trial"), &places);
+        let stand_ins = StandIns::of(&draft.write(&source, &NO_REPORT), &places);
         let stored = self.variables.iter().filter(|name| !name.contains('.')).cloned();
         let set: Vec<_> = stored
             .chain(stand_ins.0.iter().map(|(_, stand_in)| stand_in.clone()))
@@ -68,7 +69,7 @@ impl Trial<'_> {
                 .chain(draft.classes.iter_mut().map(|class| &mut class.steps))
                 .for_each(|steps| steps.insert(0, set.clone()));
         }
-        let text = stand_ins.in_place(&draft.write(&source, "trial"));
+        let text = stand_ins.in_place(&draft.write(&source, &NO_REPORT));
         let mistakes = Scenario::parse(&text, NAME).err()?;
         let mistake = mistakes.iter().next()?;
         let above = text.get(..mistake.span.start).unwrap_or_default().matches('\n').count();
@@ -139,3 +140,6 @@ fn draft(target: &str, load: Vec<Yaml>, steps: Vec<Yaml>) -> Draft {
 
 /// What a trial is called.
 const NAME: &str = "trial.yaml";
+
+/// The report of a trial, which translates nothing.
+const NO_REPORT: FidelityReport = FidelityReport { tool: "trial", entries: Vec::new() };

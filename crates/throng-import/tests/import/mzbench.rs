@@ -74,6 +74,10 @@ approximated
 fn all_constructs() {
     insta::assert_snapshot!(show(&import_file("mzbench/all.bdl")), @r#"
 # Imported from all.bdl (MZBench).
+# Not supported, and left out:
+#   line 4, include_resource
+#   line 7, pre_hook worker_call
+#   line 24, loop while
 # Every construct that the importer knows.
 target: tcp://127.0.0.1:4444
 load:

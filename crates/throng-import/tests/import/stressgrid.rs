@@ -69,6 +69,8 @@ approximated
 fn a_command() {
     insta::assert_snapshot!(show(&import_file("stressgrid/run.sh")), @r#"
 # Imported from run.sh (Stressgrid).
+# Not supported, and left out:
+#   line 3, script
 # Browsing, for an hour.
 target: http://shop.test:8080
 load:
@@ -187,6 +189,8 @@ approximated
 fn web_sockets() {
     insta::assert_snapshot!(show(&import_file("stressgrid/socket.exs")), @r#"
 # Imported from socket.exs (Stressgrid).
+# Not supported, and left out:
+#   line 17, ws_receive_binary
 target: ws://localhost:5000
 load:
   - ramp: {to: 10k, over: 15m}

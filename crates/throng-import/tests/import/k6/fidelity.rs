@@ -60,6 +60,21 @@ fn a_check_that_a_scenario_lacks_changes_no_traffic() {
     }
 }
 
+/// The scenario says what it lacks, also to a reader who has no report.
+#[test]
+fn the_head_of_the_scenario_names_what_it_lacks() {
+    let body = format!("{GET}\n{}", "http.get('http://127.0.0.1/', {auth: 'a'});\n".repeat(22));
+    let text = script(USERS, &body);
+    let import = imported(&text);
+    let first = 1 + text.lines().position(|line| line.contains("auth")).unwrap();
+    let head: Vec<_> = import.scenario.lines().take_while(|line| line.starts_with('#')).collect();
+    assert_eq!(head.len(), 23, "{}", import.scenario);
+    assert_eq!(head[1], "# Not supported, and left out:");
+    assert_eq!(head[2], format!("#   line {first}, auth"), "{}", import.fidelity);
+    assert_eq!(head[22], "#   and 2 more: see the report of `throng import`");
+    assert!(!imported(&script(USERS, GET)).scenario.contains("Not supported"));
+}
+
 /// The function of a scenario that is left out is not one that no user needs.
 #[test]
 fn the_functions_of_a_second_scenario_are_left_out() {
