@@ -18,7 +18,7 @@
 //! does, and an [`Inbox`] at the other end. Nothing but the buses does input or output, and nothing
 //! else here reads a clock.
 
-mod bus_watch;
+mod bus_monitor;
 mod contract;
 mod delivery;
 mod denial;
@@ -28,7 +28,7 @@ mod nats;
 mod subject;
 mod subscription;
 
-pub use bus_watch::{BusChange, BusWatch};
+pub use bus_monitor::{BusChange, BusMonitor};
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
 pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use denial::{BusAction, BusDenial};

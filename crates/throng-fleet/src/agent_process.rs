@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusSubscription, BusWatch, check_name};
+use throng_bus::{Bus, BusError, BusSubscription, BusMonitor, check_name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
@@ -115,7 +115,7 @@ impl AgentProcess {
     /// longer than [`END_TIMEOUT`].
     pub fn work(&mut self, is_ended: impl Fn() -> bool, mut note: impl FnMut(AgentNote)) {
         let mut end_at: Option<Instant> = None;
-        let mut bus_watch = BusWatch::new();
+        let mut bus_monitor = BusMonitor::new();
         let mut news = vec![self.joined()];
         loop {
             for it in news.drain(..) {
@@ -138,7 +138,7 @@ impl AgentProcess {
             }
             self.proceed(&mut |it| news.push(it));
             let bus = Arc::clone(&self.bus);
-            news.extend(bus_watch.changes(&*bus).into_iter().map(AgentNote::Bus));
+            news.extend(bus_monitor.changes(&*bus).into_iter().map(AgentNote::Bus));
             self.agent
                 .tick(Clock.now(), &mut |subject, bytes| bus.publish(subject, &bytes).is_ok());
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use throng_bus::{Bus, BusWatch};
+use throng_bus::{Bus, BusMonitor};
 use throng_lab::watch::HostWatch;
 use throng_report::watch::{WatchHeader, WatchLine};
 
@@ -96,10 +96,10 @@ impl Observer {
         is_ended: impl Fn() -> bool,
         mut note: impl FnMut(AgentNote),
     ) {
-        let mut bus_watch = BusWatch::new();
+        let mut bus_monitor = BusMonitor::new();
         watch.run(self.interval, None, is_ended, |watch, line| {
             self.publish(watch, line);
-            let changes = bus_watch.changes(&*self.bus).into_iter();
+            let changes = bus_monitor.changes(&*self.bus).into_iter();
             changes.map(AgentNote::Bus).for_each(&mut note);
         });
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use throng_bus::{BusError, BusWatch};
+use throng_bus::{BusError, BusMonitor};
 use throng_driver::MailboxSender;
 use throng_pubsub::TopicChange;
 use throng_pubsub::nodes::{PublicationBatch, PublicationBatches, SubscriptionChanges};
@@ -23,7 +23,7 @@ pub(super) struct Outgoing<H: SharedHandler> {
     /// The buffer for the byte form of a publication.
     body: Vec<u8>,
     change_retry: ChangeRetry,
-    bus_watch: BusWatch,
+    bus_monitor: BusMonitor,
 }
 
 impl<H: SharedHandler> Outgoing<H> {
@@ -38,7 +38,7 @@ impl<H: SharedHandler> Outgoing<H> {
             mailboxes,
             body: Vec::new(),
             change_retry: ChangeRetry::new(),
-            bus_watch: BusWatch::new(),
+            bus_monitor: BusMonitor::new(),
         }
     }
 
@@ -75,7 +75,7 @@ impl<H: SharedHandler> Outgoing<H> {
 
     /// Does all that is due.
     fn work(&mut self) {
-        self.state.watch_bus(&mut self.bus_watch);
+        self.state.watch_bus(&mut self.bus_monitor);
         self.change_subscriptions();
         let mut protocol = self.state.protocol();
         protocol.tick(now());

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusChange, BusWatch, SubscriptionId};
+use throng_bus::{Bus, BusChange, BusMonitor, SubscriptionId};
 use throng_driver::{Clock, MailboxSender};
 use throng_pubsub::nodes::{
     NodeAction, NodeProtocol, NodeSubjects, TOPIC_SUBSCRIPTIONS_MAX, TopicInterest,
@@ -94,8 +94,8 @@ impl NodeState {
     }
 
     /// Emits an event for each change of the bus.
-    pub(super) fn watch_bus(&self, watch: &mut BusWatch) {
-        for change in watch.changes(&*self.bus) {
+    pub(super) fn watch_bus(&self, monitor: &mut BusMonitor) {
+        for change in monitor.changes(&*self.bus) {
             self.emit(match change {
                 BusChange::Lost => RunEventKind::NodeBusLost,
                 BusChange::Back => RunEventKind::NodeBusBack,

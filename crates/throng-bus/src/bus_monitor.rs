@@ -3,9 +3,9 @@
 use crate::contract::Bus;
 use crate::denial::BusDenial;
 
-/// A watch over one bus: it tells each change once. It takes the bus for reachable at first.
+/// Tells each change of one bus once. It takes the bus for reachable at first.
 #[derive(Debug)]
-pub struct BusWatch {
+pub struct BusMonitor {
     was_reachable: bool,
     /// Denials that were told.
     denials: usize,
@@ -22,8 +22,8 @@ pub enum BusChange {
     Denied(BusDenial),
 }
 
-impl BusWatch {
-    /// Creates a watch that has told nothing yet.
+impl BusMonitor {
+    /// Creates a monitor that has told nothing yet.
     pub fn new() -> Self {
         Self { was_reachable: true, denials: 0 }
     }
@@ -40,7 +40,7 @@ impl BusWatch {
     }
 }
 
-impl Default for BusWatch {
+impl Default for BusMonitor {
     fn default() -> Self {
         Self::new()
     }
@@ -54,11 +54,11 @@ mod tests {
 
     #[test]
     fn each_change_is_told_once() {
-        let (bus, mut watch) = (MemoryBus::new(), BusWatch::new());
-        assert_eq!(watch.changes(&bus), []);
+        let (bus, mut monitor) = (MemoryBus::new(), BusMonitor::new());
+        assert_eq!(monitor.changes(&bus), []);
         bus.set_reachable(false);
-        assert_eq!(watch.changes(&bus), [BusChange::Lost]);
-        assert_eq!(watch.changes(&bus), []);
+        assert_eq!(monitor.changes(&bus), [BusChange::Lost]);
+        assert_eq!(monitor.changes(&bus), []);
         let denial = |subject: &str| {
             let denial = BusDenial { action: BusAction::Publish, subject: subject.into() };
             bus.deny(denial.clone());
@@ -66,9 +66,9 @@ mod tests {
         };
         let (one, two) = (denial("a"), denial("b"));
         bus.set_reachable(true);
-        assert_eq!(watch.changes(&bus), [BusChange::Back, one, two]);
+        assert_eq!(monitor.changes(&bus), [BusChange::Back, one, two]);
         let three = denial("c");
-        assert_eq!(watch.changes(&bus), [three]);
-        assert_eq!(watch.changes(&bus), []);
+        assert_eq!(monitor.changes(&bus), [three]);
+        assert_eq!(monitor.changes(&bus), []);
     }
 }
