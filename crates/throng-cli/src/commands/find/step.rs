@@ -46,7 +46,7 @@ impl FindStep<'_> {
         // A run file of an earlier search must not be taken for that of a run that cannot start.
         remove(&self.run_file)?;
         let mut child = self
-            .command()?
+            .command(record)?
             .spawn()
             .map_err(|error| Failure::new(format!("cannot start `throng run`: {error}")))?;
         let errors = child.stderr.take().expect("it is piped");
@@ -69,7 +69,7 @@ impl FindStep<'_> {
         Ok(StepEnd::Recorded(run.recorded(self.value, self.slo, run_file)))
     }
 
-    fn command(&self) -> Result<Command, Failure> {
+    fn command(&self, record: &SearchRecord) -> Result<Command, Failure> {
         let program = std::env::current_exe()
             .map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
         let mut command = Command::new(program);
@@ -77,12 +77,21 @@ impl FindStep<'_> {
         if let Some(target) = self.target {
             command.arg("--target").arg(target.to_string());
         }
+        if !self.flags.iter().any(|flag| flag == "--seed" || flag.starts_with("--seed=")) {
+            command.arg("--seed").arg(self.seed(record).to_string());
+        }
         command.arg("--record").arg(&self.run_file).args(self.flags);
         // The run ends with this process, whatever ends it.
         command.arg("--refusal-code").arg(REFUSED.to_string());
         command.arg("--exit-with-parent").stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         Ok(command)
+    }
+
+    /// Returns the seed of the run: each run of a value has its own, or all of them would have the
+    /// same arrivals.
+    fn seed(&self, record: &SearchRecord) -> usize {
+        1 + record.runs.iter().filter(|run| run.run.value == self.value).count()
     }
 
     /// Returns the result of a value that the machine cannot hold. The first run shows every other
