@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusSubscription, BusMonitor, check_name};
+use throng_bus::{Bus, BusError, BusMonitor, BusSubscription, check_name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::run::{CommonStart, RunningLoad};
