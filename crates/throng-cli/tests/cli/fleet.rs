@@ -240,7 +240,7 @@ fn an_agent_stops_a_run_whose_coordinator_died_and_keeps_its_results() {
     let pid = server.process.pid();
     eventually("the load has begun", || fleet.place.count(pid)["open"] == 2);
     let listed = fleet.run(&["ls", "--json"]).json();
-    let id = listed[0]["busy"]["key"]["run"].as_str().unwrap().to_owned();
+    let id = listed[0]["busy"]["run"].as_str().unwrap().to_owned();
     fleet.run(&["stop", "none"]).exits_with(2).stderr_contains(&["no agent makes run none"]);
     let stop = || fleet.run(&["stop", &id]);
     stop().exits_with(1).stdout_contains(&["one: goes on: ", "Ctrl-C there ends the run"]);
@@ -251,7 +251,7 @@ fn an_agent_stops_a_run_whose_coordinator_died_and_keeps_its_results() {
     eventually("the users have left", || fleet.place.count(pid)["open"] == 0);
     eventually("the agent is free, and keeps the run", || {
         let listed = fleet.run(&["ls", "--json"]).json();
-        listed[0]["busy"].is_null() && listed[0]["kept"][0]["key"]["run"] == id.as_str()
+        listed[0]["busy"].is_null() && listed[0]["kept"][0]["run"] == id.as_str()
     });
     stop().exits_with(2);
 }
