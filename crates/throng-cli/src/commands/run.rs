@@ -171,10 +171,10 @@ impl Run {
         let mut plan = RunPlan::new(self)?;
         fleet::check(self)?;
         let reports = ReportPlace::files(&self.report, &self.record)?;
+        let resumed = ResumedRun::read(&self.record).map_err(|error| unread(id, &error))?;
         let observer = self.observe(&mut plan)?;
         let metrics = self.metrics.serve_run()?;
         let interrupt = Interrupt::install(self.exit_with_parent)?;
-        let resumed = ResumedRun::read(&self.record).map_err(|error| unread(id, &error))?;
         let (load, began) = self.take_over(id, &plan, &resumed)?;
         plan.header = resumed.header.clone();
         self.note(&format!(
