@@ -83,24 +83,18 @@ enum Search {
 impl Rule {
     /// Returns a rule of a cause that `find` looks for.
     pub(crate) const fn new(id: &'static str, find: fn(&RunView<'_>) -> Option<Finding>) -> Self {
-        let (class, search) = (FindingClass::Cause, Search::Function(find));
-        Self {
-            id,
-            class,
-            traits: &[],
-            explains: &[],
-            explains_later: &[],
-            follows_from: &[],
-            search,
-        }
+        Self::of_cause(id, Search::Function(find))
     }
 
     /// Returns a rule of a cause that is a row.
     pub(super) const fn row(id: &'static str, row: &'static KernelRow) -> Self {
-        let (class, search) = (FindingClass::Cause, Search::Row(row));
+        Self::of_cause(id, Search::Row(row))
+    }
+
+    const fn of_cause(id: &'static str, search: Search) -> Self {
         Self {
             id,
-            class,
+            class: FindingClass::Cause,
             traits: &[],
             explains: &[],
             explains_later: &[],
