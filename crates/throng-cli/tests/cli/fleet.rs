@@ -171,7 +171,8 @@ fn an_agent_measures_itself_after_its_start_and_the_list_shows_its_rates() {
     assert_eq!((&json[0]["has_stepped"], &json[0]["rival"]), (&false.into(), &().into()));
     // Other programs that keep the CPUs busy may leave one rate unknown, or both.
     let Some(rates) = said.strip_prefix("calibrated: ") else {
-        return _ = listed.stdout_contains(&["not calibrated"]);
+        listed.stdout_contains(&["not calibrated"]);
+        return;
     };
     let listed = listed.stdout_contains(&[rates.trim_end()]);
     assert!(!listed.stdout.contains("not calibrated"), "{listed:?}");
