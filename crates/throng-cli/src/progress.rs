@@ -130,8 +130,8 @@ fn escaped(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The rule which intervals get a line: those with events, those in which a phase of a run begins,
-/// and one now and then.
+/// The rule which intervals get a line: those with events, those in which a phase of a run begins
+/// or in which the server stops to answer and answers again, and one now and then.
 struct LineRule {
     every_ms: u64,
     /// Whether a phase that begins gets a line.
@@ -140,17 +140,21 @@ struct LineRule {
     printed_ms: u64,
     /// The phase of the last interval.
     phase: Option<String>,
+    /// The answers of the last interval.
+    answers: u64,
+    /// Whether the last line of a run says that the server stopped to answer.
+    is_silent: bool,
 }
 
 impl LineRule {
     fn new(every: Duration, has_phases: bool) -> Self {
         let every_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
-        Self { every_ms, has_phases, printed_ms: 0, phase: None }
+        Self { every_ms, has_phases, printed_ms: 0, phase: None, answers: 0, is_silent: false }
     }
 
     /// Begins another run.
     fn begin(&mut self) {
-        (self.printed_ms, self.phase) = (0, None);
+        (self.printed_ms, self.phase, self.answers, self.is_silent) = (0, None, 0, false);
     }
 
     /// Reports whether the interval gets a line.
@@ -159,13 +163,32 @@ impl LineRule {
         let is_new_phase = self.phase.is_some() && phase.is_some() && phase != self.phase;
         self.phase = phase.or_else(|| self.phase.take());
         let is_due = interval.at_ms >= self.printed_ms.saturating_add(self.every_ms);
-        let has_news = is_new_phase && self.has_phases || !interval.events.is_empty();
+        let is_silence_news = self.silence_changes(interval, previous);
+        let is_news_of_run = (is_new_phase || is_silence_news) && self.has_phases;
+        let has_news = is_news_of_run || !interval.events.is_empty();
         let should_print =
             interval.span_ms > 0 && (has_news || is_due && !is_still_leaving(interval, previous));
         if should_print {
             self.printed_ms = interval.at_ms;
         }
         should_print
+    }
+
+    /// Reports whether the answers stop with this interval, or come again.
+    fn silence_changes(&mut self, interval: &Interval, previous: Option<&Interval>) -> bool {
+        let Some(load) = interval.load.as_ref().filter(|load| !load.is_leaving()) else {
+            return false;
+        };
+        let total = &load.counters;
+        let before = previous.and_then(|interval| interval.load.as_ref());
+        let grown = before.map_or_else(|| total.clone(), |before| total.since(&before.counters));
+        let answers = grown.requests_answered();
+        let before = std::mem::replace(&mut self.answers, answers);
+        let http_waits = total.http_started > total.http_ok + total.http_failed;
+        let is_asked = http_waits || grown.turns_intended + grown.requests_begun() > 0;
+        let begins = is_asked && before >= ANSWERS_BEFORE_SILENCE;
+        let is_silent = answers == 0 && (self.is_silent || begins);
+        std::mem::replace(&mut self.is_silent, is_silent) != is_silent
     }
 }
 
@@ -179,6 +202,9 @@ fn is_still_leaving(interval: &Interval, previous: Option<&Interval>) -> bool {
     now.is_some() && now == previous.and_then(shown)
 }
 
+/// The answers of an interval after which one without any is a silence, and no accident of few
+/// users.
+const ANSWERS_BEFORE_SILENCE: u64 = 20;
 /// The time between two lines of a lab.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 /// The intervals of a run for which there is one line.
@@ -230,6 +256,27 @@ mod tests {
         for (at_ms, phase) in [(1_000, "ramp to 2k"), (2_000, "hold for 1m")] {
             assert!(!rule.should_print(&at(at_ms, phase), None), "{phase}");
         }
+    }
+
+    #[test]
+    fn a_server_that_stops_to_answer_has_a_line_and_another_when_it_answers_again() {
+        let mut rule = LineRule::new(LINE_EVERY, true);
+        let mut printed = Vec::new();
+        let mut previous: Option<Interval> = None;
+        let mut answered = 0;
+        for (second, answers) in (1..).zip([0, 5, 0, 20, 0, 0, 1, 0, 30, 0]) {
+            answered += answers;
+            let mut interval = at(second * 1000, "hold for 1m");
+            let counters = &mut interval.load.as_mut().unwrap().counters;
+            counters.messages_answered = answered;
+            // In the last interval nobody asks.
+            counters.turns_intended = 100 * second.min(9);
+            if rule.should_print(&interval, previous.as_ref()) {
+                printed.push(second);
+            }
+            previous = Some(interval);
+        }
+        assert_eq!(printed, [5, 7], "5 answers are too few for a silence after them");
     }
 
     #[test]

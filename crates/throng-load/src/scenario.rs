@@ -343,7 +343,8 @@ fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {
 
 fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
     let Kind::Map(entries) = &node.kind else {
-        reader.wrong_kind(node, "`users`", "a mapping from the name of a class to its users");
+        let expected = "a mapping of classes such as `chat: {weight: 2, user: [connect, stay]}`";
+        reader.wrong_kind(node, "`users`", &format!("{expected}, or `user` a list of steps"));
         return None;
     };
     if entries.is_empty() {

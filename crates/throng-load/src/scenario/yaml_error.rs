@@ -34,6 +34,7 @@ pub(super) fn describe(source: &str, error: &Error) -> Diagnostic {
                 .or_else(|| tab(source, &span))
                 .or_else(|| open_quote(source, &span, &message))
                 .or_else(|| variable_without_quotes(source, &span, &message))
+                .or_else(|| key_after_key(source, &span, &message))
                 .or_else(|| indentation(source, &span, &message))
                 .or_else(|| colon_in_text(source, &span, &message))
                 .or_else(|| open_bracket(source, &span, &message));
@@ -96,6 +97,28 @@ fn variable_without_quotes(source: &str, span: &Range<usize>, message: &str) -> 
         false => format!("put the whole text in quotes: \"{text}\""),
     };
     Some(Diagnostic::new(at..end, title, "its `{` begins a mapping").help(help))
+}
+
+/// Describes a key whose value is a key itself, between brackets or braces: `{do: get: /d}`.
+fn key_after_key(source: &str, span: &Range<usize>, message: &str) -> Option<Diagnostic> {
+    if !is_of_flow(message) {
+        return None;
+    }
+    let line = line_at(source, span.start);
+    let (open, _) = OpenSigns::before(source, span.start).bracket?;
+    let before = &source[open.max(line.start)..span.start];
+    let begin = span.start - before.trim_start_matches(['{', '[']).len();
+    let begin = source[begin..span.start].rfind(", ").map_or(begin, |at| begin + at + 2);
+    let text = source[begin..end_of_value(source, begin..line.end)].trim_end();
+    let (key, value) = text.split_once(": ")?;
+    let (inner, _) = value.split_once(": ")?;
+    if [key, inner].iter().any(|key| key.contains(['"', '\'', '{', '[', ' '])) {
+        return None;
+    }
+    let at = begin + key.len() + ": ".len();
+    let title = format!("`{inner}` is a key, and so is `{key}` before it");
+    let help = format!("put what belongs to `{key}` in brackets: `{key}: [{value}]`");
+    Some(Diagnostic::new(at..at + inner.len(), title, "a second key without brackets").help(help))
 }
 
 /// Returns where a value ends that stands between brackets or braces, and goes on in `rest`: at the
