@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use throng_base::units::show_duration;
+use throng_base::units::{plural, show_duration};
 use throng_control::{ControlTarget, ProcessRole};
 use throng_fleet::FleetLoad;
 use throng_lab::RunContent;
@@ -177,10 +177,9 @@ impl Run {
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let (load, began) = self.take_over(id, &plan, &resumed)?;
         plan.header = resumed.header.clone();
-        self.note(&format!(
-            "run {id}: taken over after {} intervals",
-            resumed.intervals.len().saturating_sub(1)
-        ));
+        let recorded = resumed.intervals.len().saturating_sub(1) as u64;
+        let intervals = plural(recorded, "interval", "intervals");
+        self.note(&format!("run {id}: taken over after {recorded} {intervals}"));
         let recorder = resumed.go_on(self.recorder_options(&plan), began)?;
         let progress = self.progress(&plan, &interrupt);
         let page = self.ui.start("The run goes on.", self.is_quiet())?;

@@ -61,6 +61,22 @@ fn topics_are_shared_by_the_kinds_that_have_topics_and_over_a_bus_that_is_there(
 }
 
 #[test]
+fn a_run_of_one_machine_ignores_a_bus_of_the_environment_and_refuses_one_of_its_own() {
+    let place = TestDir::new();
+    let server = place.serve(&["ok"]);
+    let load = "[{arrivals: {rate: 20/s, for: 100ms}}]";
+    place.write("few.yaml", &server.scenario(load, "[connect, close]"));
+    let run = |flags: &[&str]| {
+        let mut command = place.command(&[&["run", "few.yaml", "--no-calibrate"], flags].concat());
+        Finished::from(command.env("THRONG_BUS", "nats://127.0.0.1:1").output().unwrap())
+    };
+    let finished = run(&[]);
+    assert!(matches!(finished.code, Some(0 | 3)), "{finished:?}");
+    let other = run(&["--bus", "nats://127.0.0.1:2"]).exits_with(2);
+    other.stderr_contains(&["--bus needs --agents"]);
+}
+
+#[test]
 fn mistakes_of_a_scenario_can_be_annotations() {
     let place = TestDir::new();
     let text = STAY.replace("connect,", "conect,") + "thresholds:\n  - conect.p99 < 1s\n";

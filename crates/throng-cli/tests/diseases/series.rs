@@ -37,7 +37,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "stall",
         what: "Python, asyncio: sleeps for 2 s once, with its only thread",
         expected: Some("server_stalled"),
-        says: &["Slowed down", "answered no user", "used no CPU"],
+        says: &["Slowed down", "answered no user and used ", "CPU"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["stall"], 100),

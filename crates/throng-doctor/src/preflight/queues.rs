@@ -20,11 +20,7 @@ pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> 
         Some(_) => ("the listener's backlog".to_owned(), "the present listener's".to_owned()),
         None => (
             format!("{} and backlog", Limit::SOMAXCONN),
-            format!(
-                "backlog {} x {} listeners",
-                show_count(required.backlog),
-                cores(required, machine)
-            ),
+            planned_queue(required, machine),
         ),
     };
     let check = Check::slows("accept_queue", limit, required.connections, needs, found);
@@ -96,6 +92,16 @@ fn queue(required: &Requirements, machine: &MachineLimits) -> Fact<u64> {
             .backlog_max
             .clone()
             .map(|max| max.min(required.backlog).saturating_mul(listeners(required, machine))),
+    }
+}
+
+/// Describes the accept queues of the planned server.
+fn planned_queue(required: &Requirements, machine: &MachineLimits) -> String {
+    let (backlog, cores) = (show_count(required.backlog), cores(required, machine));
+    let queues = format!("backlog {backlog} x {cores} listeners of throng serve");
+    match machine.listeners.known() {
+        Some(_) if !required.listens.is_empty() => format!("nobody listens there yet; {queues}"),
+        _ => queues,
     }
 }
 

@@ -144,8 +144,8 @@ fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
 /// ones in any program.
 const SHORT_MS: u64 = 100;
 
-/// The CPUs below which a server used none: a tick or two of the kernel's accounting in a second.
-const NO_CPU_MAX: f64 = 0.03;
+/// The CPUs below which a server used none: they would be shown as 0.00.
+const NO_CPU_MAX: f64 = 0.005;
 
 /// The number of short gaps that make a pattern.
 const SEVERAL: usize = 3;
@@ -239,6 +239,8 @@ mod tests {
     fn a_little_cpu_time_is_not_none() {
         let found = using(2_900, 200).speaks(&RULE);
         assert!(found.text.contains("and used hardly any CPU (0.07 CPUs)."), "{found}");
+        let found = using(2_900, 46).speaks(&RULE);
+        assert!(found.text.contains("and used hardly any CPU (0.02 CPUs)."), "{found}");
         assert!(using(2_900, 10).speaks(&RULE).text.contains("and used no CPU."));
     }
 
@@ -253,7 +255,7 @@ mod tests {
         let shared =
             using(1_900, 900).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 500);
         says(&shared, "The server was busy with something else from 4.0 to 5.9 s");
-        let idle = using(1_900, 10);
+        let idle = using(1_900, 5);
         says(
             &idle,
             "The server did nothing from 4.0 to 5.9 s: it answered no user and used no CPU. It was \

@@ -387,12 +387,12 @@ impl ReadyFleet {
 /// Refuses flags that a run of agents does not have.
 pub(super) fn check(typed: &Run) -> Result<(), Failure> {
     if !typed.fleet.is_used() {
-        return match typed.fleet.bus.bus {
-            Some(_) if typed.fleet.observer.is_none() => Err(Failure::new(
+        if typed.fleet.bus.is_typed() && typed.fleet.observer.is_none() {
+            return Err(Failure::new(
                 "--bus needs --agents: how many agents make the run? --agents all takes all",
-            )),
-            _ => Ok(()),
-        };
+            ));
+        }
+        return Ok(());
     }
     let has_source = !typed.source.is_empty() || typed.source_ports.is_some();
     if has_source {
