@@ -179,13 +179,11 @@ impl LineRule {
         let Some(load) = interval.load.as_ref().filter(|load| !load.is_leaving()) else {
             return false;
         };
-        let total = &load.counters;
+        let total = load.counters.requests_answered();
         let before = previous.and_then(|interval| interval.load.as_ref());
-        let grown = before.map_or_else(|| total.clone(), |before| total.since(&before.counters));
-        let answers = grown.requests_answered();
+        let answers = total - before.map_or(0, |load| load.counters.requests_answered()).min(total);
         let before = std::mem::replace(&mut self.answers, answers);
-        let http_waits = total.http_started > total.http_ok + total.http_failed;
-        let is_asked = http_waits || grown.turns_intended + grown.requests_begun() > 0;
+        let is_asked = load.counters.requests_begun() > total;
         let begins = is_asked && before >= ANSWERS_BEFORE_SILENCE;
         let is_silent = answers == 0 && (self.is_silent || begins);
         std::mem::replace(&mut self.is_silent, is_silent) != is_silent
@@ -269,8 +267,8 @@ mod tests {
             let mut interval = at(second * 1000, "hold for 1m");
             let counters = &mut interval.load.as_mut().unwrap().counters;
             counters.messages_answered = answered;
-            // In the last interval nobody asks.
-            counters.turns_intended = 100 * second.min(9);
+            // In the last interval nobody waits for an answer.
+            counters.messages_sent = answered + u64::from(second < 10);
             if rule.should_print(&interval, previous.as_ref()) {
                 printed.push(second);
             }
