@@ -205,7 +205,7 @@ fn slowest<'a>(run: &RunView<'a>, is_stalled: bool) -> Option<SlowAnswers<'a>> {
             .samples()
             .iter()
             .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
-            .partition(|sample| is_stalled && waited_in_a_gap(sample, of(sample).p99_us));
+            .partition(|sample| is_stalled && waited_in_a_gap(run, sample, of(sample).p99_us));
         let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
         let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
         let first = slow.first().filter(|_| is_enough)?;
@@ -239,10 +239,13 @@ fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
 }
 
 /// Reports whether one gap, in which the server answered no user, explains most of the answers'
-/// time in this interval.
-fn waited_in_a_gap(sample: &Sample, p99_us: u64) -> bool {
-    let gap = sample.load().and_then(|load| load.answer_gap);
-    gap.is_some_and(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
+/// time in this interval. It ended in this interval or in the one before: what became due meanwhile
+/// is asked after it.
+fn waited_in_a_gap(run: &RunView<'_>, sample: &Sample, p99_us: u64) -> bool {
+    let before = run.steps().find(|(_, now)| std::ptr::eq(*now, sample)).map(|(before, _)| before);
+    let gaps = [Some(sample), before].into_iter().flatten();
+    let mut gaps = gaps.filter_map(|sample| sample.load()?.answer_gap);
+    gaps.any(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
 }
 
 /// Returns the round-trip time, as a connect takes it.

@@ -158,6 +158,7 @@ mod tests {
     use throng_report::{AnswerGap, Metric, ProcessMetric};
 
     use super::super::fixture::Run;
+    use super::super::server_slow;
     use super::*;
 
     /// A run with a gap of this length from the fourth second on; other answers take 0.2 ms.
@@ -233,6 +234,19 @@ mod tests {
         let shown = found.evidence.iter().find(|shown| shown.counter.contains("gap_cpu_us"));
         let shown = shown.unwrap_or_else(|| panic!("{found}"));
         assert_eq!((shown.from, shown.to, shown.at_ms), (0.0, 10_000.0, 7_000), "{found}");
+    }
+
+    #[test]
+    fn what_became_due_in_a_gap_and_is_asked_after_it_is_not_slow() {
+        let later = |second_late: u64| {
+            using(2_900, 10).loaded(move |load, second| {
+                if second == second_late {
+                    load.message.record_n(1_900_000, 50);
+                }
+            })
+        };
+        later(8).is_silent(&server_slow::RULE);
+        later(9).speaks(&server_slow::RULE);
     }
 
     #[test]
