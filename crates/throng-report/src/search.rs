@@ -412,4 +412,4 @@ const SHRINK_FACTOR: f64 = 4.0;
 const NEAR_FACTOR: f64 = 1.1;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

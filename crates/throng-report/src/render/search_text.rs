@@ -11,6 +11,7 @@ use crate::search::{
     RecordedRun, SearchBracket, SearchEnd, SearchOutcome, SearchRecord, SearchResult,
 };
 use crate::threshold;
+use crate::validity::Grade;
 
 /// Returns the report of a search as text.
 pub fn search_text(record: &SearchRecord) -> String {
@@ -21,8 +22,16 @@ pub fn search_text(record: &SearchRecord) -> String {
     if let Some(warning) = search_warning(record) {
         let _ = write!(out, "\n  {warning}");
     }
+    let why_degraded = why_degraded(record).map_or_else(String::new, |line| line + "\n");
     // The names in the file of another user must not steer the terminal.
-    escape_lines(&format!("{out}\n\n{}", table(record)))
+    escape_lines(&format!("{out}\n\n{}{why_degraded}", table(record)))
+}
+
+/// Returns the command that says why a run is degraded.
+fn why_degraded(record: &SearchRecord) -> Option<String> {
+    let is_degraded = |run: &&RecordedRun| run.grade == Some(Grade::Degraded);
+    let run = record.runs.iter().rev().find(is_degraded)?;
+    Some(format!("why a run is degraded: throng report {}", run.run_file))
 }
 
 /// Returns the report of a search as Markdown.
@@ -146,3 +155,27 @@ const BAR_COLUMNS: f64 = 24.0;
 
 /// Usage of the longest bar.
 const USAGE_MAX: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::search::SearchRun;
+
+    #[test]
+    fn the_report_of_a_degraded_run_is_named() {
+        let mut record = crate::search::tests::record();
+        assert!(!search_text(&record).contains("degraded"));
+        record.push(RecordedRun {
+            run: SearchRun { value: 50.0, outcome: SearchOutcome::Met, usage: None },
+            grade: Some(Grade::Degraded),
+            judgements: Vec::new(),
+            reached: BTreeMap::new(),
+            verdict: "met".to_owned(),
+            run_file: "find.50.jsonl".to_owned(),
+        });
+        let text = search_text(&record);
+        assert!(text.contains("\nwhy a run is degraded: throng report find.50.jsonl"), "{text}");
+    }
+}

@@ -18,7 +18,7 @@ const RULES: SearchRules = SearchRules {
 };
 
 /// Returns a search without runs.
-pub(super) fn record() -> SearchRecord {
+pub(crate) fn record() -> SearchRecord {
     SearchRecord::new(SearchHeader {
         throng_find: SEARCH_VERSION,
         scenario: Default::default(),
