@@ -82,7 +82,7 @@ impl Runner {
         let mut next = words.next()?;
         while line[next.clone()].starts_with('-') {
             let option = &line[next];
-            if self.options_with_value.contains(&option) {
+            if self.has_value_behind(option) {
                 words.next()?;
             }
             next = words.next()?;
@@ -94,6 +94,19 @@ impl Runner {
             next = words.next()?;
         }
         Some(next)
+    }
+
+    /// Reports whether the next word is the value of this option, or of the last of several letters
+    /// behind one dash: `-nu me`. A value may also stand behind its letter: `-ume`.
+    fn has_value_behind(&self, option: &str) -> bool {
+        let is_with_value = |name: &str| self.options_with_value.contains(&name);
+        match option.strip_prefix('-') {
+            Some(letters) if !letters.starts_with('-') => {
+                let with_value = letters.chars().position(|it| is_with_value(&format!("-{it}")));
+                with_value.is_some_and(|at| at + 1 == letters.chars().count())
+            }
+            _ => is_with_value(option),
+        }
     }
 }
 
@@ -232,6 +245,9 @@ mod tests {
         check("sudo -u me tcpkali -c 1", "           ^");
         check("sudo -u tcpkali tcpkali", "                ^");
         check("sudo -n -E --user=me -- tcpkali", "                        ^");
+        check("sudo -nu me tcpkali", "            ^");
+        check("sudo -nume tcpkali", "           ^");
+        check("sudo -un tcpkali", "         ^");
         check("/usr/bin/sudo -g a env X=1 tcpkali", "                           ^");
         check("env -i A=1 tcpkali", "           ^");
         check("nice -n 5 nohup tcpkali", "                ^");
