@@ -271,7 +271,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 /// Questions that each agent gets at least.
 const QUESTIONS: u32 = 8;
 /// Time between the order to start and the start: orders may be lost once, and come again.
-const START_AFTER: Duration = Duration::from_secs(4);
+pub const START_AFTER: Duration = Duration::from_secs(4);
 /// Time in which the agents hear that a run does not begin.
 const ABANDON_WITHIN: Duration = Duration::from_secs(2);
 /// Time in which the agents of a run that is taken over deliver their totals.

@@ -46,7 +46,7 @@ pub use agent_note::{AgentNote, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 pub use agent_process::{AgentProcess, END_TIMEOUT};
 pub use clock_offset::ClockOffset;
 pub use coordinator::{AGENT_LOST_AFTER, Coordinator, Member, MemberNews, MemberState};
-pub use coordinator_process::{CoordinatorProcess, NotReady};
+pub use coordinator_process::{CoordinatorProcess, NotReady, START_AFTER};
 pub use fleet_load::{FleetKernel, FleetLoad};
 pub use fleet_state::LOST_WAIT;
 pub use known_agent::KnownAgent;

@@ -18,10 +18,7 @@ pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> 
     let found = queue(required, machine).map(|has| LimitValue::fixed(has, needs));
     let (limit, because) = match existing(required, machine) {
         Some(_) => ("the listener's backlog".to_owned(), "the present listener's".to_owned()),
-        None => (
-            format!("{} and backlog", Limit::SOMAXCONN),
-            planned_queue(required, machine),
-        ),
+        None => (format!("{} and backlog", Limit::SOMAXCONN), planned_queue(required, machine)),
     };
     let check = Check::slows("accept_queue", limit, required.connections, needs, found);
     let because = format!("{}; {because}", show_burst(required));

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use throng_base::Instant;
-use throng_base::units::{plural, show_count};
+use throng_base::units::{plural, show_count, show_duration};
 use throng_bus::BusError;
 use throng_fleet::message::{HeldRun, Hello, Readiness, RunKey, RunOrder};
 use throng_fleet::shared_limits::{self, SharedShortage};
 use throng_fleet::{
-    CoordinatorProcess, FleetLoad, KnownAgent, NotReady, ScenarioBundle, host_name, random_id,
+    CoordinatorProcess, FleetLoad, KnownAgent, NotReady, START_AFTER, ScenarioBundle, host_name,
+    random_id,
 };
 use throng_lab::recorder::ResumedRun;
 use throng_load::schedule::MachineShare;
@@ -378,9 +379,10 @@ pub(super) fn describe(machines: &[RunMachine]) -> String {
 }
 
 impl ReadyFleet {
-    /// Shows what the agents warn of.
+    /// Shows what the agents warn of, and when they begin.
     pub(super) fn show(&self, note: impl Fn(&str)) {
         self.notes.iter().for_each(|line| note(line));
+        note(&format!("the load begins in {}", show_duration(START_AFTER)));
     }
 }
 
