@@ -220,9 +220,12 @@ impl Coordinator {
         self.members.iter().any(|member| member.link.has_unsaid())
     }
 
-    /// Counts all members as heard now: the bus is away, and their silence says nothing.
-    pub fn excuse_silence(&mut self, now: Instant) {
-        self.members.iter_mut().for_each(|member| member.heard = now);
+    /// Excuses so much of the silence of all members: nothing could be heard in that time.
+    pub fn excuse_silence(&mut self, time: Duration, now: Instant) {
+        for member in &mut self.members {
+            let silence = now.since(member.heard);
+            member.heard += silence.min(time);
+        }
     }
 
     /// Returns why a member is lost whose load has not ended: it has been silent for

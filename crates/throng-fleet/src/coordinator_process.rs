@@ -146,7 +146,7 @@ impl CoordinatorProcess {
                     MemberState::Refused(why) | MemberState::Failed(why) => {
                         refused.push((name, why.clone()));
                     }
-                    _ => match state.coordinator.why_lost(index, now) {
+                    _ => match state.why_lost(index, now) {
                         Some(why) => refused.push((name, why)),
                         None => waits = true,
                     },
@@ -259,7 +259,7 @@ fn turn(
     let is_reachable = bus.is_reachable();
     let mut state = lock(shared);
     let now = Clock.now();
-    state.set_reachable(is_reachable, now);
+    state.listened(is_reachable, now);
     state.send(now, &mut publish);
 }
 

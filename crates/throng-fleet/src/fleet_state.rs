@@ -19,11 +19,14 @@ pub(crate) struct FleetState {
     /// Time for which lost machines are awaited once all others are over.
     lost_wait: Duration,
     is_bus_away: bool,
+    /// The moment until which this process has read what came over the bus.
+    listened_at: Option<Instant>,
 }
 
 impl FleetState {
     pub(crate) fn new(coordinator: Coordinator) -> Self {
-        Self { coordinator, machines: None, lost_wait: LOST_WAIT, is_bus_away: false }
+        let (lost_wait, listened_at) = (LOST_WAIT, None);
+        Self { coordinator, machines: None, lost_wait, is_bus_away: false, listened_at }
     }
 
     /// Sets the time for which lost machines are awaited. Call it before the run begins.
@@ -64,15 +67,24 @@ impl FleetState {
         }
     }
 
-    /// Notes whether the bus can be reached.
-    pub(crate) fn set_reachable(&mut self, is_reachable: bool, now: Instant) {
+    /// Notes that all that has come until now is read, and whether the bus can be reached. Time in
+    /// which this process stood still, or the bus was away, is no silence of an agent.
+    pub(crate) fn listened(&mut self, is_reachable: bool, now: Instant) {
+        let deaf = now.since(self.listened_at.replace(now).unwrap_or(now));
         if !is_reachable {
-            self.coordinator.excuse_silence(now);
+            self.coordinator.excuse_silence(Duration::MAX, now);
+        } else if deaf > DEAF_AFTER {
+            self.coordinator.excuse_silence(deaf, now);
         }
         if is_reachable == self.is_bus_away {
             self.is_bus_away = !is_reachable;
             self.machines.iter_mut().for_each(|machines| machines.set_bus_away(!is_reachable));
         }
+    }
+
+    /// Returns why an agent is lost, as far as this process has listened.
+    pub(crate) fn why_lost(&self, member: usize, now: Instant) -> Option<String> {
+        self.coordinator.why_lost(member, self.listened_at.unwrap_or(now))
     }
 
     /// Passes what cores of one machine say to those of others, and sends what is due.
@@ -88,7 +100,7 @@ impl FleetState {
     pub(crate) fn snapshot(&mut self, now: Instant) -> LoadInterval {
         self.coordinator.keep();
         let Some(machines) = &mut self.machines else { return LoadInterval::default() };
-        machines.find_lost(&self.coordinator, now);
+        machines.find_lost(&self.coordinator, self.listened_at.unwrap_or(now));
         machines.interval()
     }
 
@@ -108,11 +120,15 @@ impl FleetState {
         let members = self.coordinator.members().iter().enumerate();
         let mut there = members.filter(|(at, member)| {
             let has_failed = matches!(member.state, MemberState::Failed(_));
-            !has_failed && self.coordinator.why_lost(*at, now).is_none()
+            !has_failed && self.why_lost(*at, now).is_none()
         });
         there.all(|(at, _)| machines.has_totals(at))
     }
 }
+
+/// Time between two looks at the bus from which this process has stood still: a look takes some
+/// milliseconds.
+const DEAF_AFTER: Duration = Duration::from_millis(500);
 
 /// Time for which lost machines are awaited once all others are over, if no other is set.
 pub const LOST_WAIT: Duration = Duration::from_secs(30);

@@ -1,7 +1,11 @@
 //! One fault each, and what is left of the run.
 
-use super::*;
 use std::time::Duration;
+
+use throng_report::RunEventKind;
+
+use super::*;
+use crate::AGENT_LOST_AFTER;
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -43,7 +47,7 @@ fn an_agent_that_is_killed_is_told_with_its_share_and_its_moment() {
     assert_eq!(world.lost(), ["b"]);
     world.check_whole(&["a", "c"]);
     let lost = world.events().into_iter().find_map(|event| match event {
-        throng_report::RunEventKind::AgentLost { percent, from_ms, reason, .. } => {
+        RunEventKind::AgentLost { percent, from_ms, reason, .. } => {
             Some((*percent, *from_ms, reason.clone()))
         }
         _ => None,
@@ -241,7 +245,7 @@ fn a_machine_that_dies_at_the_same_moment_as_the_coordinator_keeps_its_part() {
         let last = &world.file.last().unwrap().load.machines[1];
         assert!(last.lost && last.connects_ok > 0 && last.users_active == 0, "{last:?}");
         let from = world.events().into_iter().find_map(|event| match event {
-            throng_report::RunEventKind::AgentLost { from_ms, .. } => Some(*from_ms),
+            RunEventKind::AgentLost { from_ms, .. } => Some(*from_ms),
             _ => None,
         });
         assert!(from.unwrap().abs_diff(1_000 * last.reports) < 200, "{from:?} {last:?}");
@@ -307,6 +311,18 @@ fn a_coordinator_that_comes_back_late_does_not_get_its_run_back() {
     world.other = None;
     world.finish();
     assert_eq!(world.lost(), [""; 0]);
+    world.check_whole(&["a", "b", "c"]);
+}
+
+#[test]
+fn a_coordinator_that_stood_still_does_not_take_the_agents_for_lost() {
+    let mut world = World::running(47, 4);
+    world.recorder.as_mut().unwrap().is_paused = true;
+    world.pass(AGENT_LOST_AFTER + seconds(2));
+    world.recorder.as_mut().unwrap().is_paused = false;
+    world.finish();
+    let is_lost = |event: &&RunEventKind| matches!(event, RunEventKind::AgentLost { .. });
+    assert!(!world.events().iter().any(is_lost), "{:?}", world.events());
     world.check_whole(&["a", "b", "c"]);
 }
 

@@ -111,7 +111,7 @@ impl Recorder {
 
     /// Does what is due. Returns true if a line is due.
     pub(super) fn turn(&mut self, now: Instant, out: Publish<'_>) -> bool {
-        self.state.set_reachable(!self.is_bus_away, now);
+        self.state.listened(!self.is_bus_away, now);
         self.state.send(now, out);
         self.record_at <= now
     }
