@@ -107,7 +107,7 @@ fn key_after_key(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
     let line = line_at(source, span.start);
     let (open, _) = OpenSigns::before(source, span.start).bracket?;
     let before = &source[open.max(line.start)..span.start];
-    let begin = span.start - before.trim_start_matches(['{', '[']).len();
+    let begin = span.start - before.trim_start_matches(['{', '[', ' ']).len();
     let begin = source[begin..span.start].rfind(", ").map_or(begin, |at| begin + at + 2);
     let text = source[begin..end_of_value(source, begin..line.end)].trim_end();
     let (key, value) = text.split_once(": ")?;
