@@ -66,8 +66,8 @@ impl BusFlags {
         Some(LabBus { address: self.bus.clone()?, flags })
     }
 
-    /// Reports whether the command line names a bus. One that the environment names is for the
-    /// commands that use a bus; other commands ignore it.
+    /// Reports whether the command line names another bus than the environment does. That one is
+    /// for the commands that use a bus; other commands ignore it.
     pub(crate) fn is_typed(&self) -> bool {
         self.bus.is_some() && self.bus != std::env::var(BUS_VARIABLE).ok()
     }

@@ -131,7 +131,7 @@ fn escaped(text: &str) -> String {
 }
 
 /// The rule which intervals get a line: those with events, those in which a phase of a run begins
-/// or in which the server stops to answer and answers again, and one now and then.
+/// or in which the server stops answering and answers again, and one now and then.
 struct LineRule {
     every_ms: u64,
     /// Whether a phase that begins gets a line.
@@ -140,21 +140,30 @@ struct LineRule {
     printed_ms: u64,
     /// The phase of the last interval.
     phase: Option<String>,
-    /// The answers of the last interval.
+    /// The answers of the last interval, and of the one before.
     answers: u64,
-    /// Whether the last line of a run says that the server stopped to answer.
+    answers_before: u64,
+    /// Whether the server has stopped answering.
     is_silent: bool,
 }
 
 impl LineRule {
     fn new(every: Duration, has_phases: bool) -> Self {
         let every_ms = u64::try_from(every.as_millis()).unwrap_or(u64::MAX);
-        Self { every_ms, has_phases, printed_ms: 0, phase: None, answers: 0, is_silent: false }
+        Self {
+            every_ms,
+            has_phases,
+            printed_ms: 0,
+            phase: None,
+            answers: 0,
+            answers_before: 0,
+            is_silent: false,
+        }
     }
 
     /// Begins another run.
     fn begin(&mut self) {
-        (self.printed_ms, self.phase, self.answers, self.is_silent) = (0, None, 0, false);
+        *self = Self::new(Duration::from_millis(self.every_ms), self.has_phases);
     }
 
     /// Reports whether the interval gets a line.
@@ -183,8 +192,8 @@ impl LineRule {
         let before = previous.and_then(|interval| interval.load.as_ref());
         let answers = total - before.map_or(0, |load| load.counters.requests_answered()).min(total);
         let before = std::mem::replace(&mut self.answers, answers);
-        let is_asked = load.counters.requests_begun() > total;
-        let begins = is_asked && before >= ANSWERS_BEFORE_SILENCE;
+        let before = std::mem::replace(&mut self.answers_before, before).max(before);
+        let begins = load.counters.requests_waiting() > 0 && before >= ANSWERS_BEFORE_SILENCE;
         let is_silent = answers == 0 && (self.is_silent || begins);
         std::mem::replace(&mut self.is_silent, is_silent) != is_silent
     }
@@ -257,24 +266,26 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stops_to_answer_has_a_line_and_another_when_it_answers_again() {
+    fn a_server_that_stops_answering_has_a_line_and_another_when_it_answers_again() {
         let mut rule = LineRule::new(LINE_EVERY, true);
         let mut printed = Vec::new();
         let mut previous: Option<Interval> = None;
         let mut answered = 0;
-        for (second, answers) in (1..).zip([0, 5, 0, 20, 0, 0, 1, 0, 30, 0]) {
+        // The server stops early in the fifth second.
+        for (second, answers) in (1..).zip([0, 5, 0, 20, 2, 0, 0, 1, 0, 0, 30, 0]) {
             answered += answers;
             let mut interval = at(second * 1000, "hold for 1m");
             let counters = &mut interval.load.as_mut().unwrap().counters;
             counters.messages_answered = answered;
-            // In the last interval nobody waits for an answer.
-            counters.messages_sent = answered + u64::from(second < 10);
+            // In the last interval no user waits: a request has failed.
+            counters.messages_failed = u64::from(second == 12);
+            counters.messages_expected = answered + 1;
             if rule.should_print(&interval, previous.as_ref()) {
                 printed.push(second);
             }
             previous = Some(interval);
         }
-        assert_eq!(printed, [5, 7], "5 answers are too few for a silence after them");
+        assert_eq!(printed, [6, 8], "5 answers are too few for a silence after them");
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl FleetState {
 
     /// Takes a message of the bus.
     pub(crate) fn take(&mut self, subject: &str, payload: &[u8], now: Instant) {
+        self.listen(now);
         let news = self.coordinator.on_message(subject, payload, now);
         let Some(machines) = &mut self.machines else { return };
         for (member, news) in news {
@@ -68,13 +69,11 @@ impl FleetState {
     }
 
     /// Notes that all that has come until now is read, and whether the bus can be reached. Time in
-    /// which this process stood still, or the bus was away, is no silence of an agent.
+    /// which the bus was away is no silence of an agent.
     pub(crate) fn listened(&mut self, is_reachable: bool, now: Instant) {
-        let deaf = now.since(self.listened_at.replace(now).unwrap_or(now));
+        self.listen(now);
         if !is_reachable {
             self.coordinator.excuse_silence(Duration::MAX, now);
-        } else if deaf > DEAF_AFTER {
-            self.coordinator.excuse_silence(deaf, now);
         }
         if is_reachable == self.is_bus_away {
             self.is_bus_away = !is_reachable;
@@ -82,9 +81,25 @@ impl FleetState {
         }
     }
 
+    /// Notes that this process reads the bus now. Time in which it stood still is no silence of an
+    /// agent, and no lost one was awaited in it.
+    fn listen(&mut self, now: Instant) {
+        let deaf = now.since(self.listened_at.replace(now).unwrap_or(now));
+        if deaf > DEAF_AFTER {
+            self.coordinator.excuse_silence(deaf, now);
+            self.machines.iter_mut().for_each(|machines| machines.await_longer(deaf));
+        }
+    }
+
+    /// Returns the moment until which this process knows what has come, at most `now`.
+    fn known_until(&self, now: Instant) -> Instant {
+        // A thread that has not listened for so long is gone.
+        self.listened_at.filter(|at| now.since(*at) < LISTENER_LOST_AFTER).unwrap_or(now)
+    }
+
     /// Returns why an agent is lost, as far as this process has listened.
     pub(crate) fn why_lost(&self, member: usize, now: Instant) -> Option<String> {
-        self.coordinator.why_lost(member, self.listened_at.unwrap_or(now))
+        self.coordinator.why_lost(member, self.known_until(now))
     }
 
     /// Passes what cores of one machine say to those of others, and sends what is due.
@@ -99,8 +114,9 @@ impl FleetState {
     /// Ends the interval. The caller has written the one before.
     pub(crate) fn snapshot(&mut self, now: Instant) -> LoadInterval {
         self.coordinator.keep();
+        let until = self.known_until(now);
         let Some(machines) = &mut self.machines else { return LoadInterval::default() };
-        machines.find_lost(&self.coordinator, self.listened_at.unwrap_or(now));
+        machines.find_lost(&self.coordinator, until);
         machines.interval()
     }
 
@@ -111,7 +127,7 @@ impl FleetState {
 
     /// Reports whether every load has ended, and no lost machine is awaited any more.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
-        self.machines.as_ref().is_some_and(|machines| machines.is_over(now))
+        self.machines.as_ref().is_some_and(|machines| machines.is_over(self.known_until(now)))
     }
 
     /// Reports whether every agent that is not lost has delivered totals.
@@ -129,6 +145,9 @@ impl FleetState {
 /// Time between two looks at the bus from which this process has stood still: a look takes some
 /// milliseconds.
 const DEAF_AFTER: Duration = Duration::from_millis(500);
+
+/// Time without a look at the bus after which the thread that looks is taken for ended.
+const LISTENER_LOST_AFTER: Duration = Duration::from_secs(60);
 
 /// Time for which lost machines are awaited once all others are over, if no other is set.
 pub const LOST_WAIT: Duration = Duration::from_secs(30);

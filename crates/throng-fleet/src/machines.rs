@@ -225,6 +225,13 @@ impl Machines {
         self.events.push(if is_away { RunEventKind::BusLost } else { RunEventKind::BusBack });
     }
 
+    /// Lets lost machines be awaited for so much longer: nothing could be heard in that time.
+    pub(crate) fn await_longer(&mut self, time: Duration) {
+        if let Some(since) = &mut self.only_lost_since {
+            *since += time;
+        }
+    }
+
     /// Passes what cores say to those of other machines.
     pub(crate) fn exchange(&mut self, messages: Vec<PeerMessage>, now: Instant) {
         let now = now.since(self.start_at);

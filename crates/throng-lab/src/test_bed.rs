@@ -239,7 +239,7 @@ impl TestBed {
     }
 
     /// Returns the command of this program. The bus of this process's environment is not the test
-    /// bed's: a load on one machine would refuse it, and a server would share its topics there.
+    /// bed's: a server would share its topics there.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.env_remove(BUS_VARIABLE);

@@ -97,7 +97,7 @@ fn planned_queue(required: &Requirements, machine: &MachineLimits) -> String {
     let (backlog, cores) = (show_count(required.backlog), cores(required, machine));
     let queues = format!("backlog {backlog} x {cores} listeners of throng serve");
     match machine.listeners.known() {
-        Some(_) if !required.listens.is_empty() => format!("nobody listens there yet; {queues}"),
+        Some(_) if !required.listens.is_empty() => format!("no server listens there yet; {queues}"),
         _ => queues,
     }
 }

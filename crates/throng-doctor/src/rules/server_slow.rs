@@ -242,7 +242,9 @@ fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
 /// time in this interval. It ended in this interval or in the one before: what became due meanwhile
 /// is asked after it.
 fn waited_in_a_gap(run: &RunView<'_>, sample: &Sample, p99_us: u64) -> bool {
-    let before = run.steps().find(|(_, now)| std::ptr::eq(*now, sample)).map(|(before, _)| before);
+    let earlier =
+        run.samples().partition_point(|other| other.interval.at_ms < sample.interval.at_ms);
+    let before = earlier.checked_sub(1).map(|at| &run.samples()[at]);
     let gaps = [Some(sample), before].into_iter().flatten();
     let mut gaps = gaps.filter_map(|sample| sample.load()?.answer_gap);
     gaps.any(|gap| gap.length_ms() * 1000 * 2 >= p99_us)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_report::RunEventKind;
 
 use super::*;
-use crate::AGENT_LOST_AFTER;
+use crate::{AGENT_LOST_AFTER, LOST_WAIT};
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -323,6 +323,21 @@ fn a_coordinator_that_stood_still_does_not_take_the_agents_for_lost() {
     world.finish();
     let is_lost = |event: &&RunEventKind| matches!(event, RunEventKind::AgentLost { .. });
     assert!(!world.events().iter().any(is_lost), "{:?}", world.events());
+    world.check_whole(&["a", "b", "c"]);
+}
+
+#[test]
+fn a_lost_agent_is_awaited_for_the_time_in_which_the_coordinator_listens() {
+    let mut world = World::running(48, 4);
+    world.bus.cut = vec!["c".to_owned()];
+    world.pass(seconds(20));
+    assert_eq!(world.lost(), ["c"], "all others are over");
+    world.recorder.as_mut().unwrap().is_paused = true;
+    world.pass(LOST_WAIT);
+    world.bus.cut.clear();
+    world.recorder.as_mut().unwrap().is_paused = false;
+    world.finish();
+    assert_eq!(world.lost(), [""; 0]);
     world.check_whole(&["a", "b", "c"]);
 }
 

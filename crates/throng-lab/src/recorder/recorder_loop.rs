@@ -211,10 +211,14 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
         self.generator.ramp_down();
         let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
-        let after_plan = load.is_some_and(LoadInterval::is_leaving);
-        if !after_plan {
+        let is_leaving = load.is_some_and(LoadInterval::is_leaving);
+        if !is_leaving {
             self.add_event(RunEventKind::Interrupted { by: by.clone() });
         }
+        // Users who leave because of an earlier request have not ended by the plan.
+        let earlier = self.interrupted_by.clone().filter(|_| is_leaving);
+        let after_plan = is_leaving && earlier.is_none();
+        let by = earlier.unwrap_or(by);
         let until = Instant::now() + self.options.ramp_down_timeout;
         self.stopping = Some(StopRequest { by, until, after_plan });
     }

@@ -349,6 +349,23 @@ fn a_load_that_another_process_ended_is_incomplete_from_that_moment() {
 }
 
 #[test]
+fn a_second_request_to_end_does_not_make_an_interrupted_run_complete() {
+    let (fake, disk) = (Fake::default(), Disk::new());
+    fake.0.ends_on_ramp_down.store(true, Ordering::Relaxed);
+    fake.0.is_interrupted.store(true, Ordering::Relaxed);
+    fake.0.is_leaving.store(true, Ordering::Relaxed);
+    let recording =
+        Recorder::to(disk.clone(), options(50)).unwrap().start(probes(&fake, None), |_, _| {});
+    until(|| disk.read().intervals.len() >= 4);
+    recording.handle().stop("SIGTERM");
+    let outcome = recording.wait();
+    assert_eq!(outcome.end.reason, RunEndReason::Interrupted);
+    assert_eq!(outcome.end.detail.as_deref(), Some("another process"));
+    assert_eq!(outcome.result.exit(), RunExit::Incomplete);
+    assert_eq!(names(&disk.read()), ["interrupted"]);
+}
+
+#[test]
 fn a_full_disk_costs_lines_and_not_the_run() {
     let (fake, disk) = (Fake::default(), Disk::new());
     let seen = Arc::new(AtomicU64::new(0));

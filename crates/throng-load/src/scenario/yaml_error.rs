@@ -112,12 +112,15 @@ fn key_after_key(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
     let text = source[begin..end_of_value(source, begin..line.end)].trim_end();
     let (key, value) = text.split_once(": ")?;
     let (inner, _) = value.split_once(": ")?;
-    if [key, inner].iter().any(|key| key.contains(['"', '\'', '{', '[', ' '])) {
+    let is_in_text = OpenSigns::before(source, begin).quote.is_some();
+    if is_in_text || [key, inner].iter().any(|key| key.contains(['"', '\'', '{', '[', ' '])) {
         return None;
     }
     let at = begin + key.len() + ": ".len();
     let title = format!("`{inner}` is a key, and so is `{key}` before it");
-    let help = format!("put what belongs to `{key}` in brackets: `{key}: [{value}]`");
+    let help = format!(
+        "put what belongs to `{key}` in brackets: `{key}: [{value}]`; a text goes in quotes"
+    );
     Some(Diagnostic::new(at..at + inner.len(), title, "a second key without brackets").help(help))
 }
 

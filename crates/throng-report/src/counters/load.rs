@@ -179,6 +179,14 @@ impl LoadCounters {
         self.messages_answered + self.pushes_ok + self.http_ok
     }
 
+    /// Returns the number of requests whose users wait for an answer now.
+    pub fn requests_waiting(&self) -> u64 {
+        let pushes_expected = self.pushes_sent.saturating_sub(self.pushes_without_reply);
+        let expected = self.messages_expected + pushes_expected + self.http_started;
+        let failed = self.messages_failed + self.pushes_failed + self.http_failed;
+        expected.saturating_sub(self.requests_answered() + failed)
+    }
+
     /// Returns the number of answers to HTTP requests, whatever their status.
     pub fn http_answers(&self) -> u64 {
         self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx

@@ -179,7 +179,7 @@ impl Run {
             .with_lost_wait(self.fleet.lost_wait);
         // An agent that is away is not waited for longer than this.
         let known = fleet.gather(GATHER_TIME, |_| false);
-        if resumed.has_ended && has_all(&known, id) {
+        if resumed.has_ended && has_all(&known, resumed, id) {
             return Err(Failure::new(format!(
                 "--resume {id}: there is nothing to collect: {path} has all that the agents \
                  measured\n  `throng report {path}` shows it"
@@ -240,12 +240,15 @@ pub(crate) fn choose<'a>(
 }
 
 /// Reports whether agents have made the run `id`, and its coordinator has fetched everything from
-/// each.
-fn has_all(known: &BTreeMap<String, KnownAgent>, id: &str) -> bool {
+/// each. One that is away now and was lost at the end may have more.
+fn has_all(known: &BTreeMap<String, KnownAgent>, resumed: &ResumedRun, id: &str) -> bool {
     let hellos = known.values().map(|agent| &agent.hello);
     let made: Vec<&Hello> = hellos.filter(|hello| hello.has_of(id)).collect();
     let is_fetched = |held: &HeldRun| held.key.run == id && held.is_delivered;
-    !made.is_empty() && made.iter().all(|hello| hello.kept.iter().any(is_fetched))
+    let last = resumed.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
+    let mut machines = last.into_iter().flat_map(|load| &load.machines);
+    let is_missing = machines.any(|it| it.lost && !known.contains_key(&it.name));
+    !made.is_empty() && !is_missing && made.iter().all(|hello| hello.kept.iter().any(is_fetched))
 }
 
 fn lost(error: BusError) -> Failure {
