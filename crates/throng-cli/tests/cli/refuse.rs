@@ -67,7 +67,7 @@ fn a_run_of_one_machine_ignores_a_bus_of_the_environment_and_refuses_one_of_its_
     let load = "[{arrivals: {rate: 20/s, for: 100ms}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
     let run = |flags: &[&str]| {
-        let mut command = place.command(&[&["run", "few.yaml", "--no-calibrate"], flags].concat());
+        let mut command = place.command(&[&["run", "few.yaml"], flags].concat());
         Finished::from(command.env("THRONG_BUS", "nats://127.0.0.1:1").output().unwrap())
     };
     let finished = run(&[]);
