@@ -330,8 +330,12 @@ fn a_coordinator_that_stood_still_does_not_take_the_agents_for_lost() {
 fn a_lost_agent_is_awaited_for_the_time_in_which_the_coordinator_listens() {
     let mut world = World::running(48, 4);
     world.bus.cut = vec!["c".to_owned()];
-    world.pass(seconds(20));
-    assert_eq!(world.lost(), ["c"], "all others are over");
+    let is_over = |site: &Site| site.measured.len() == site.reports_planned;
+    world.until("all others are over", |world| {
+        ["a", "b"].iter().all(|it| is_over(&world.sites[*it]))
+    });
+    world.pass(seconds(3));
+    assert_eq!(world.lost(), ["c"]);
     world.recorder.as_mut().unwrap().is_paused = true;
     world.pass(LOST_WAIT);
     world.bus.cut.clear();
