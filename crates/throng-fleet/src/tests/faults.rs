@@ -340,6 +340,11 @@ fn a_lost_agent_is_awaited_for_the_time_in_which_the_coordinator_listens() {
     world.pass(LOST_WAIT);
     world.bus.cut.clear();
     world.recorder.as_mut().unwrap().is_paused = false;
+    for time in [0, 20] {
+        world.pass(Duration::from_millis(time));
+        let recorder = world.recorder.as_ref().unwrap();
+        assert!(!recorder.state.is_over(world.now), "after {time} ms");
+    }
     world.finish();
     assert_eq!(world.lost(), [""; 0]);
     world.check_whole(&["a", "b", "c"]);
