@@ -22,8 +22,10 @@ export function onChange(listener: Listener): void {
 /** Changes the view, and the address with it. */
 export function change(change: Partial<View>): void {
   Object.assign(view, change)
+  // What the address keeps, so that a link shows the same.
+  if (view.range) view.range = [milliseconds(view.range[0]), milliseconds(view.range[1])]
   const parts = [
-    view.range && `t=${view.range.map(seconds => Number(seconds.toFixed(3))).join("-")}`,
+    view.range && `t=${view.range.join("-")}`,
     view.operation && `latency=${encodeURIComponent(view.operation)}`,
     view.theme && `theme=${view.theme}`,
   ].filter(Boolean)
@@ -35,6 +37,11 @@ addEventListener("hashchange", () => {
   Object.assign(view, parse(location.hash))
   notify()
 })
+
+/** Rounds a time in seconds to whole milliseconds. */
+function milliseconds(seconds: number): number {
+  return Number(seconds.toFixed(3))
+}
 
 function notify(): void {
   for (const listener of listeners) listener(view)

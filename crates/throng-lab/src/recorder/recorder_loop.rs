@@ -78,6 +78,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         latest: Arc<Mutex<Option<Interval>>>,
         progress: Progress,
     ) -> Self {
+        // Whatever the probes take: the load runs from now on.
+        let (began, began_ms) = (Instant::now(), Clock.now().as_nanos() / 1_000_000);
         let lost_after = options.server_lost_after;
         Self {
             content: RunContent::new(options.header.clone(), options.thresholds.clone()),
@@ -90,8 +92,8 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             progress,
             latest,
             previous: None,
-            began: Instant::now(),
-            began_ms: Clock.now().as_nanos() / 1_000_000,
+            began,
+            began_ms,
             events: Vec::new(),
             unwritten: Vec::new(),
             stopping: None,

@@ -93,16 +93,16 @@ impl ServerObserver {
         let is_throng = self.server.is_some();
         let is_here = plan.header.target_is_here;
         let here = targets.clone();
-        let kernel = move || {
-            let kernel = LiveKernel::new(ports);
-            let kernel = match (self.facts, is_throng, is_here) {
-                (Some(facts), _, _) => kernel.with_facts(facts),
-                (None, _, true) => kernel.with_listening_process(&here),
-                (None, true, false) => kernel,
-                (None, false, false) => kernel.with_remote_server(),
-            };
-            Box::new(kernel) as Box<dyn KernelProbe>
+        // The search for the server's process may take seconds on a busy machine: it comes before
+        // the load, so that the recorder begins with it.
+        let kernel = LiveKernel::new(ports);
+        let kernel = match (self.facts, is_throng, is_here) {
+            (Some(facts), _, _) => kernel.with_facts(facts),
+            (None, _, true) => kernel.with_listening_process(&here),
+            (None, true, false) => kernel,
+            (None, false, false) => kernel.with_remote_server(),
         };
+        let kernel = move || Box::new(kernel) as Box<dyn KernelProbe>;
         let server = self.server.map(|server| {
             let again = move || Some(only(listening(&targets)).ok()??.control);
             Box::new(ControlProbe::new(server.control).or_find(again)) as Box<_>
