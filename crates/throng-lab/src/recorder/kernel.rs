@@ -71,6 +71,16 @@ impl LiveKernel {
         self
     }
 
+    /// Follows a server in this network namespace as [`Self::with_listening_process`] does,
+    /// beginning with a process that is known to listen.
+    #[must_use]
+    pub fn with_found_process(mut self, targets: &[SocketAddr], owner: Owner) -> Self {
+        self.process = ServerProcess::new(targets.to_vec(), true);
+        self.sampler.watch(server_process(&owner));
+        self.events = vec![self.process.found(owner)];
+        self
+    }
+
     /// Expects a server on another machine that has no watch.
     #[must_use]
     pub fn with_remote_server(self) -> Self {

@@ -76,9 +76,15 @@ impl ServerProcess {
             self.search_at = now + FAILED_SEARCH_INTERVAL;
             return None;
         };
-        events.push(RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() });
-        self.set_owner(owner.clone());
+        events.push(self.found(owner.clone()));
         Some(owner)
+    }
+
+    /// Follows this process from now on. Returns the event that says so.
+    pub(super) fn found(&mut self, owner: Owner) -> RunEventKind {
+        let event = RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() };
+        self.set_owner(owner);
+        event
     }
 
     fn set_owner(&mut self, owner: Owner) {

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
+use throng_doctor::{ProcRoot, listening_process};
 use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_report::{EndpointFacts, ServerSnapshot};
@@ -95,14 +96,20 @@ impl ServerObserver {
         let here = targets.clone();
         // The search for the server's process may take seconds on a busy machine: it comes before
         // the load, so that the recorder begins with it.
-        let kernel = LiveKernel::new(ports);
-        let kernel = match (self.facts, is_throng, is_here) {
-            (Some(facts), _, _) => kernel.with_facts(facts),
-            (None, _, true) => kernel.with_listening_process(&here),
-            (None, true, false) => kernel,
-            (None, false, false) => kernel.with_remote_server(),
+        let search = is_here && self.facts.is_none();
+        let found = search.then(|| listening_process(&ProcRoot::default(), &ports));
+        let found = found.and_then(|found| found.known().cloned());
+        let kernel = move || {
+            let kernel = LiveKernel::new(ports);
+            let kernel = match (self.facts, is_throng, is_here, found) {
+                (Some(facts), ..) => kernel.with_facts(facts),
+                (None, _, true, Some(owner)) => kernel.with_found_process(&here, owner),
+                (None, _, true, None) => kernel.with_listening_process(&here),
+                (None, true, false, _) => kernel,
+                (None, false, false, _) => kernel.with_remote_server(),
+            };
+            Box::new(kernel) as Box<dyn KernelProbe>
         };
-        let kernel = move || Box::new(kernel) as Box<dyn KernelProbe>;
         let server = self.server.map(|server| {
             let again = move || Some(only(listening(&targets)).ok()??.control);
             Box::new(ControlProbe::new(server.control).or_find(again)) as Box<_>
