@@ -28,6 +28,13 @@ pub trait App<D: Driver>: Sized {
         Default::default()
     }
 
+    /// Reports whether [`Conn::arrival`] must say when the next bytes of this connection arrived. A
+    /// receive with its arrival costs more. The socket must have been opened with
+    /// [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
+    fn wants_arrival(&self, _state: &Self::State) -> bool {
+        false
+    }
+
     /// Runs once, before the core's first turn.
     fn started(&mut self, _cx: &mut CoreContext<D, Self>) {}
 

@@ -124,7 +124,6 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         entry.has_unread = false;
         entry.is_ready_queued = false;
         entry.peer_finished = false;
-        entry.wants_arrival = false;
         match std::mem::replace(&mut entry.socket, SocketState::Detached) {
             SocketState::Detached => {}
             SocketState::Connecting(fd)

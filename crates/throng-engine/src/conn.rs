@@ -61,21 +61,11 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.io.arrival
     }
 
-    /// Starts or stops requesting arrival stamps from the kernel. The socket must have been opened
-    /// with [`SocketOptions::arrival_stamps`](throng_driver::SocketOptions::arrival_stamps).
-    pub fn want_arrival(&mut self, wanted: bool) {
-        self.entry.wants_arrival = wanted;
-    }
-
     /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the
     /// kernel: one round trip later, as the kernel measured it.
-    pub fn handshake_arrival(&mut self, dialed_at: Instant) -> Arrival {
-        let Some(weight) = self.io.sampler.next_weight() else { return Arrival::NotSampled };
-        let rtt = self.entry.socket.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
-        rtt.map_or(Arrival::Unknown { weight }, |rtt| Arrival::Stamped {
-            at: dialed_at + rtt,
-            weight,
-        })
+    pub fn handshake_arrival(&self, dialed_at: Instant) -> Arrival {
+        let rtt = self.io.driver.handshake_rtt(self.entry.socket.fd()?)?;
+        Some(dialed_at + rtt)
     }
 
     /// Returns the app's state of this connection.

@@ -7,7 +7,6 @@ use throng_driver::{Driver, Errno, IoEvent, Ready, SocketClose, Token};
 use throng_proto::{Input, Session};
 
 use crate::actions::Actions;
-use crate::arrival::Arrival;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
 use crate::conn::Conn;
 use crate::deadline::PackedDeadline;
@@ -62,7 +61,6 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         counters.turns += 1;
         counters.events += self.events.len() as u64;
         self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
-        self.cx.io.sampler.begin_turn(begun);
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);
@@ -176,7 +174,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
         while !share.is_spent() && !self.cx.io.budget.is_spent() {
             let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
-            let wants_arrival = entry.wants_arrival;
+            let wants_arrival = self.app.wants_arrival(&entry.state);
             let io = &mut self.cx.io;
             let fd = match &entry.socket {
                 SocketState::Open(fd) => fd,
@@ -274,7 +272,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         {
             activity.decoded(key, events);
         }
-        let arrival = std::mem::replace(&mut cx.io.arrival, Arrival::UNKNOWN);
+        let arrival = cx.io.arrival.take();
         // Bytes consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
         share.spend(silent_work);

@@ -25,8 +25,6 @@ pub(crate) struct Entry<F, S, T> {
     pub(crate) is_ready_queued: bool,
     /// The peer has finished sending, and the app knows it.
     pub(crate) peer_finished: bool,
-    /// The app measures when bytes arrive.
-    pub(crate) wants_arrival: bool,
     pub(crate) session: S,
     pub(crate) state: T,
 }
@@ -42,7 +40,6 @@ impl<F, S, T> Entry<F, S, T> {
             has_unread: false,
             is_ready_queued: false,
             peer_finished: false,
-            wants_arrival: false,
             session,
             state,
         }

@@ -7,7 +7,7 @@ use throng_driver::{CoreId, Driver, Errno, MailboxFull, MessagePriority, SocketC
 use throng_report::CoreCounters;
 
 use crate::activity::Activity;
-use crate::arrival::{Arrival, StampSampler};
+use crate::arrival::Arrival;
 use crate::budget::{Budget, InputBacklog};
 use crate::{CloseReason, CoreLimits};
 
@@ -25,7 +25,6 @@ pub(crate) struct CoreIo<D: Driver> {
     pub(crate) backlog: InputBacklog,
     /// Work that remains for all connections of this turn.
     pub(crate) budget: Budget,
-    pub(crate) sampler: StampSampler,
     /// Arrival of the bytes from which the present event was read.
     pub(crate) arrival: Arrival,
     pub(crate) counters: CoreCounters,
@@ -55,8 +54,7 @@ impl<D: Driver> CoreIo<D> {
             ready: VecDeque::new(),
             backlog: InputBacklog::default(),
             budget: Budget::new(limits.turn_work_bytes_max),
-            sampler: StampSampler::default(),
-            arrival: Arrival::UNKNOWN,
+            arrival: None,
             counters: CoreCounters::default(),
             activity: None,
             limits,
@@ -64,23 +62,18 @@ impl<D: Driver> CoreIo<D> {
         }
     }
 
-    /// Receives into `buffer`. Requests an arrival stamp if the connection measures arrivals and
-    /// the sampler allows it.
+    /// Receives into `buffer`, and returns the arrival if it is wanted.
     pub(crate) fn recv(
         &mut self,
         fd: &D::Fd,
         buffer: &mut [u8],
         wants_arrival: bool,
     ) -> Result<(usize, Arrival), Errno> {
-        if !wants_arrival {
-            return Ok((self.driver.recv(fd, buffer)?, Arrival::UNKNOWN));
+        if wants_arrival {
+            self.driver.recv_stamped(fd, buffer)
+        } else {
+            Ok((self.driver.recv(fd, buffer)?, None))
         }
-        let Some(weight) = self.sampler.next_weight() else {
-            return Ok((self.driver.recv(fd, buffer)?, Arrival::NotSampled));
-        };
-        let (received, at) = self.driver.recv_stamped(fd, buffer)?;
-        let arrival = at.map_or(Arrival::Unknown { weight }, |at| Arrival::Stamped { at, weight });
-        Ok((received, arrival))
     }
 
     /// Counts a send of the connection `key`, while the core is observed.

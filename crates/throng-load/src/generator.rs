@@ -308,6 +308,12 @@ impl<D: GeneratorDriver> App<D> for Generator {
 
     const READS_WHILE_BLOCKED: bool = true;
 
+    /// The answers that users wait for are timed, and the deliveries of probes. A room of twenty
+    /// has twenty messages for each answer: the others are read for less.
+    fn wants_arrival(&self, user: &User) -> bool {
+        user.awaits_answer() || self.probes.as_ref().is_some_and(Probes::awaits_deliveries)
+    }
+
     fn scratch(&self) -> Scratch {
         let limits = WebSocketLimits {
             message_bytes_max: MESSAGE_BYTES_MAX,

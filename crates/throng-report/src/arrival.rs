@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Histogram;
+use crate::{Histogram, LoadInterval};
 
 /// Latencies of an interval from the intended moment until the answer reached the generator's
 /// machine, by its kernel's clock. The histograms of the same names in
 /// [`LoadInterval`](crate::LoadInterval) extend until the generator read the answer, which is later
 /// if it reads late.
 ///
-/// An answer without an arrival time from the kernel is recorded here by the generator's own clock.
-/// A busy generator requests the times of a sample of the arrivals; each counts for the arrivals
-/// that it represents, so the counts are equal to within a few.
+/// Each answer is recorded once here and once there. Where the kernel did not report its arrival,
+/// it is recorded here by the generator's own clock, which is an upper bound. So the counts are
+/// equal, and no percentile here is larger than the one there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ArrivalLatencies {
@@ -63,10 +63,10 @@ pub struct Latencies<'a> {
     pub broadcast: &'a Histogram,
 }
 
-/// Returns the latencies of a kind by the better clock: until the answers arrived if the kernel
-/// timed any, else until the generator read them.
+/// Returns the latencies of a kind by the better clock: until the answers arrived if all of them
+/// are there, else until the generator read them.
 pub(crate) fn better_clock<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
-    if arrived.is_empty() { seen } else { arrived }
+    if arrived.count() == seen.count() { arrived } else { seen }
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -87,21 +87,37 @@ impl ArrivalLatencies {
         self.by_own_clock += other.by_own_clock;
     }
 
-    /// Returns the number of messages, joins, pushes, requests and probes timed by the kernel's
-    /// clock, and the number of all.
-    pub fn by_kernel(&self) -> (u64, u64) {
-        let Self { connect: _, tcp: _, message, join, push, http, broadcast, by_own_clock } = self;
-        let all =
-            [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum::<u64>();
-        (all.saturating_sub(*by_own_clock), all)
+    /// Adds the latencies of an interval by the better clock of each kind.
+    pub(crate) fn merge_best(&mut self, load: &LoadInterval) {
+        let Latencies { connect, tcp, message, join, push, http, broadcast } = load.latencies();
+        let best = [connect, tcp, message, join, push, http, broadcast];
+        for (histogram, add) in self.all_mut().into_iter().zip(best) {
+            histogram.merge(add);
+        }
+        let by_kernel = if load.has_all_arrivals() { load.arrival.by_kernel() } else { 0 };
+        self.by_own_clock += load.answers().saturating_sub(by_kernel);
     }
 
-    fn all(&self) -> [&Histogram; 7] {
+    /// Returns the number of messages, joins, pushes, requests and probes timed by the kernel's
+    /// clock.
+    pub fn by_kernel(&self) -> u64 {
+        self.answers().saturating_sub(self.by_own_clock)
+    }
+
+    /// Returns the number of messages, joins, pushes, requests and probes.
+    pub fn answers(&self) -> u64 {
+        let Self { connect: _, tcp: _, message, join, push, http, broadcast, by_own_clock: _ } =
+            self;
+        [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum()
+    }
+
+    /// Returns the histogram of each kind, in the order of [`LoadInterval::seen`].
+    pub(crate) fn all(&self) -> [&Histogram; 7] {
         let Self { connect, tcp, message, join, push, http, broadcast, by_own_clock: _ } = self;
         [connect, tcp, message, join, push, http, broadcast]
     }
 
-    fn all_mut(&mut self) -> [&mut Histogram; 7] {
+    pub(crate) fn all_mut(&mut self) -> [&mut Histogram; 7] {
         let Self { connect, tcp, message, join, push, http, broadcast, by_own_clock: _ } = self;
         [connect, tcp, message, join, push, http, broadcast]
     }

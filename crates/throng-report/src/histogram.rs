@@ -111,6 +111,23 @@ impl Histogram {
         self.max()
     }
 
+    /// Reports whether both have equally many values, and no percentile of this histogram is larger
+    /// than that of `other`.
+    pub fn is_at_most(&self, other: &Self) -> bool {
+        let mut others = other.cells().peekable();
+        let (mut below, mut others_below) = (0_u64, 0_u64);
+        self.count == other.count
+            && self.cells().all(|(index, n)| {
+                while let Some((_, n)) = others.next_if(|(other, _)| *other < index) {
+                    others_below += u64::from(n);
+                }
+                // Below this cell: at least as many values as in `other`.
+                let holds = below >= others_below;
+                below += u64::from(n);
+                holds
+            })
+    }
+
     /// Returns the largest value in microseconds, to the precision of its cell; 0 if there is none.
     pub fn max(&self) -> u64 {
         self.iter().next_back().map_or(0, |(value, _)| value)
@@ -463,6 +480,24 @@ mod tests {
             let exact = values[rank - 1];
             let got = h.percentile(percent);
             prop_assert!(got >= exact && got - exact <= exact / 1000, "{got} for {exact}");
+        }
+
+        #[test]
+        fn one_is_at_most_another_where_each_of_its_sorted_values_is(
+            mut pairs in prop::collection::vec((0..300u64, 0..300u64), 0..20), is_ordered: bool,
+        ) {
+            if is_ordered {
+                pairs.iter_mut().for_each(|(one, other)| *other += *one);
+            }
+            let (mut ones, mut others): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+            let (one, other) = (of(&ones), of(&others));
+            ones.sort_unstable();
+            others.sort_unstable();
+            let expected = ones.iter().zip(&others).all(|(one, other)| one <= other);
+            prop_assert_eq!(one.is_at_most(&other), expected);
+            prop_assert!(!is_ordered || expected);
+            others.push(1_000);
+            prop_assert!(!one.is_at_most(&of(&others)), "the counts differ");
         }
 
         #[test]

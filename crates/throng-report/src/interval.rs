@@ -209,6 +209,54 @@ impl LoadInterval {
         }
     }
 
+    /// Returns the latencies until the generator read the answers, in the order of
+    /// [`ArrivalLatencies`].
+    pub(crate) fn seen(&self) -> [&Histogram; 7] {
+        let Self { connect, tcp, message, join, push, http, broadcast, .. } = self;
+        [connect, tcp, message, join, push, http, broadcast]
+    }
+
+    /// Returns the number of messages, joins, pushes, requests and probes that have a latency.
+    pub(crate) fn answers(&self) -> u64 {
+        let Self { message, join, push, http, broadcast, .. } = self;
+        [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum()
+    }
+
+    /// Reports whether each answer has a latency until it arrived.
+    pub(crate) fn has_all_arrivals(&self) -> bool {
+        let kinds = self.seen().into_iter().zip(self.arrival.all());
+        kinds.into_iter().all(|(seen, arrived)| seen.count() == arrived.count())
+    }
+
+    /// Reports whether each answer has one latency until it was read and one until it arrived, and
+    /// no percentile of the latter is larger. Where no arrival is recorded at all, there is nothing
+    /// to compare.
+    pub fn clocks_agree(&self) -> bool {
+        let kinds = self.seen().into_iter().zip(self.arrival.all());
+        let steps = self.steps.iter().map(|step| (&step.latency, &step.arrival));
+        kinds.chain(steps).all(|(seen, arrived)| arrived.is_empty() || arrived.is_at_most(seen))
+    }
+
+    /// Drops the latencies until the arrival of each kind that do not cover each answer, or that
+    /// exceed those until the answer was read. Returns true if there was such a kind.
+    pub(crate) fn drop_samples(&mut self) -> bool {
+        if self.clocks_agree() {
+            return false;
+        }
+        let Self { connect, tcp, message, join, push, http, broadcast, arrival, steps, .. } = self;
+        let by_kernel = arrival.by_kernel();
+        let seen = [&*connect, tcp, message, join, push, http, broadcast];
+        let kinds = seen.into_iter().zip(arrival.all_mut());
+        let steps = steps.iter_mut().map(|step| (&step.latency, &mut step.arrival));
+        for (seen, arrived) in kinds.chain(steps) {
+            if !arrived.is_at_most(seen) {
+                *arrived = Histogram::new();
+            }
+        }
+        arrival.by_own_clock = arrival.answers().saturating_sub(by_kernel);
+        true
+    }
+
     /// Reports whether all users were leaving when the interval ended.
     pub fn is_leaving(&self) -> bool {
         self.phase == LEAVING

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
+use crate::arrival::better_clock;
 
 /// What users did in the steps, or transactions, of one name. Counters are totals since the start,
 /// histograms cover the interval alone.
@@ -21,7 +22,8 @@ pub struct StepInterval {
     /// its last step ended.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub latency: Histogram,
-    /// The same latencies until the answer arrived, by the kernel's clock. A transaction has none.
+    /// The same latencies until the answer arrived, by the kernel's clock; for a transaction, the
+    /// same as `latency`.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub arrival: Histogram,
     /// Waits that no answer ended, until they timed out or the user was stopped.
@@ -32,7 +34,7 @@ pub struct StepInterval {
 impl StepInterval {
     /// Returns the latencies by the best available clock.
     pub fn best(&self) -> &Histogram {
-        if self.arrival.is_empty() { &self.latency } else { &self.arrival }
+        better_clock(&self.latency, &self.arrival)
     }
 
     /// Returns the totals since the start, without the values that cover this interval alone.

@@ -64,6 +64,7 @@ pub(crate) struct Scripted<S: ByteSession, const READS: bool> {
     pub(crate) core_log: Vec<(Instant, CoreCallback)>,
     pub(crate) after: AfterClose,
     pub(crate) due: Instant,
+    times_arrivals: bool,
     /// Number of sockets that could not be adopted.
     pub(crate) refused: u32,
     react: Reaction<S, READS>,
@@ -83,6 +84,7 @@ impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
             core_log: Vec::new(),
             after: AfterClose::Free,
             due: Instant::FAR,
+            times_arrivals: false,
             refused: 0,
             react: Box::new(react),
             core_react: Box::new(|_, _| ()),
@@ -104,6 +106,12 @@ impl<S: ByteSession, const READS: bool> Scripted<S, READS> {
         react: impl FnMut(&mut CoreContext<TestDriver, Self>, CoreCallback) + 'static,
     ) -> Self {
         self.core_react = Box::new(react);
+        self
+    }
+
+    /// Requests the arrival of all bytes.
+    pub(crate) fn timing_arrivals(mut self) -> Self {
+        self.times_arrivals = true;
         self
     }
 
@@ -159,6 +167,10 @@ impl<S: ByteSession, const READS: bool> App<TestDriver> for Scripted<S, READS> {
     type State = u32;
 
     const READS_WHILE_BLOCKED: bool = READS;
+
+    fn wants_arrival(&self, _id: &u32) -> bool {
+        self.times_arrivals
+    }
 
     fn started(&mut self, cx: &mut CoreContext<TestDriver, Self>) {
         if let Some(addr) = self.listen {

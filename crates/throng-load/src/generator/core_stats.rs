@@ -347,7 +347,7 @@ mod tests {
     fn counters_go_on_and_histograms_begin_anew() {
         let mut stats = CoreStats::new(3, 1);
         let seen_at = Instant::from_nanos(10_000);
-        let timing = AnswerTiming { seen_at, arrival: throng_engine::Arrival::UNKNOWN };
+        let timing = AnswerTiming::own(seen_at);
         stats.count_connect((Instant::ZERO, timing), 0);
         stats.count_connect_failure(ConnectFailure::Timeout);
         stats.count_connect_failure(ConnectFailure::Timeout);

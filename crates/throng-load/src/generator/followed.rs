@@ -252,7 +252,6 @@ const ANSWERS_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use throng_engine::Arrival;
 
     use super::*;
 
@@ -307,7 +306,7 @@ mod tests {
                 ..ConnectionChange::default()
             };
             if what.contains("answer") {
-                let timing = AnswerTiming { seen_at: at(ms), arrival: Arrival::UNKNOWN };
+                let timing = AnswerTiming::own(at(ms));
                 change.note(&Record::Answered { from: Some(before.1), timing });
             }
             before = after;

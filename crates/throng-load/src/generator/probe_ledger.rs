@@ -92,6 +92,11 @@ impl ProbeLedger {
         self.open.is_empty() && self.to_send.is_empty()
     }
 
+    /// Reports whether a delivery is outstanding.
+    pub(super) fn awaits_deliveries(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Opens a probe: expects a delivery to each present subscriber. Returns their number.
     pub(super) fn open(&mut self, number: u32, stats: &mut CoreStats) -> u64 {
         // A late order does not open a probe twice.
@@ -242,7 +247,6 @@ const TALLIED_MAX: u32 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_engine::Arrival;
     use throng_report::ProbeCounters;
 
     use super::*;
@@ -279,7 +283,7 @@ mod tests {
     }
 
     fn seen(seen_at: Instant) -> AnswerTiming {
-        AnswerTiming { seen_at, arrival: Arrival::UNKNOWN }
+        AnswerTiming::own(seen_at)
     }
 
     fn at(ms: u64) -> Instant {

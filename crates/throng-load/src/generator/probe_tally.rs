@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_engine::Arrival;
 use throng_report::{Histogram, ProbeCounters};
 
 use crate::user::AnswerTiming;
@@ -26,10 +25,8 @@ impl ProbeTally {
     /// Records a delivery of the probe that was due at `due_at`.
     pub(super) fn record(&mut self, due_at: Instant, timing: AnswerTiming) {
         timing.record(due_at, &mut self.latency, &mut self.arrival);
-        if timing.arrival != Arrival::NotSampled {
-            let us = timing.arrived_at().micros_since(due_at);
-            let (first, last) = self.first_and_last_us.unwrap_or((us, us));
-            self.first_and_last_us = Some((first.min(us), last.max(us)));
-        }
+        let us = timing.arrived_at().micros_since(due_at);
+        let (first, last) = self.first_and_last_us.unwrap_or((us, us));
+        self.first_and_last_us = Some((first.min(us), last.max(us)));
     }
 }

@@ -103,6 +103,11 @@ impl Probes {
         self.ledger.is_idle() && !self.coordinator.as_ref().is_some_and(is_opening)
     }
 
+    /// Reports whether users of this core have deliveries to come.
+    pub(super) fn awaits_deliveries(&self) -> bool {
+        self.ledger.awaits_deliveries()
+    }
+
     /// Returns the table index of the user that sent the last probe.
     pub(super) fn last_sender(&self) -> Option<u32> {
         self.ledger.sender

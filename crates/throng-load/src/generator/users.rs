@@ -374,7 +374,7 @@ impl Generator {
                 // Only this generator delayed it.
                 self.stats.lag.record_us(now.micros_since(until));
             }
-            let (socket, arrival) = (SocketStatus::Busy, Arrival::UNKNOWN);
+            let (socket, arrival) = (SocketStatus::Busy, None);
             let (session, out, index) = (&mut session, &mut out, key.index());
             let parts = UserParts { user, session, out, socket, now, arrival, index };
             self.handle(parts, Input::Stop, &mut Requests::default());
@@ -386,7 +386,6 @@ impl Requests {
     /// Makes the requests to the user's connection.
     fn make<D: GeneratorDriver>(self, conn: &mut Conn<'_, D, Generator>) {
         if let Some(spec) = self.connect {
-            conn.want_arrival(spec.options.arrival_stamps);
             conn.connect(spec);
         }
         if let Some(deadline) = self.deadline {

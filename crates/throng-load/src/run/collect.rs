@@ -183,6 +183,7 @@ impl Collector {
             sum.unanswered.merge(&step.unanswered);
         }
         self.probes.add_tallies(&stats.probes, interval);
+        debug_assert!(interval.clocks_agree(), "each answer counts once by each clock");
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
         self.incidents.push(stats.incidents);
         self.first_errors.add_samples(&mut stats.samples);

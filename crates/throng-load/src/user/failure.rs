@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_engine::{Arrival, Deadline};
+use throng_engine::Deadline;
 
 use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
@@ -91,7 +91,7 @@ pub(crate) fn close_faulty(cx: &mut UserContext<'_>) -> StepOutcome {
 fn allow_late_answers(cx: &mut UserContext<'_>, until: Instant) {
     let user = &mut *cx.user;
     let owed_before = user.inbox.take().map_or(0, |inbox| inbox.late_answers);
-    let mut inbox = Inbox::new(AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN });
+    let mut inbox = Inbox::new(AnswerTiming::own(cx.now));
     inbox.late_answers = owed_before.saturating_add(user.unanswered.max(1));
     inbox.late_until = until;
     user.inbox = Some(Box::new(inbox));

@@ -358,6 +358,24 @@ impl User {
         self.wait() != Some(UserWait::Close) && !self.is_leaving()
     }
 
+    /// Reports whether the user waits for what the server sends next, or has asked for it: the
+    /// moment of its arrival ends a latency.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        use UserWait::{Answer, Connect, HttpConnect, Reply, Response, Upgrade};
+        self.unanswered > 0
+            || matches!(
+                self.wait(),
+                Some(
+                    Connect { .. }
+                        | Upgrade
+                        | Answer { .. }
+                        | HttpConnect { .. }
+                        | Response { .. }
+                        | Reply { .. }
+                )
+            )
+    }
+
     /// Returns the moment from which the present wait for an answer counts.
     pub(crate) fn waiting_from(&self, program: &Program) -> Option<Instant> {
         match self.wait()? {

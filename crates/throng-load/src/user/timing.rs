@@ -16,12 +16,15 @@ pub(crate) struct AnswerTiming {
 }
 
 impl AnswerTiming {
-    /// Returns the best known moment of arrival.
+    /// Returns the timing of what this core itself did at `at`: both clocks say the same.
+    pub(crate) const fn own(at: Instant) -> Self {
+        Self { seen_at: at, arrival: None }
+    }
+
+    /// Returns the best known moment of arrival: the kernel's, else that at which this core read
+    /// it, which is an upper bound. It is never later than `seen_at`.
     pub(crate) fn arrived_at(self) -> Instant {
-        match self.arrival {
-            Arrival::Stamped { at, .. } => at,
-            Arrival::NotSampled | Arrival::Unknown { .. } => self.seen_at,
-        }
+        self.arrival.map_or(self.seen_at, |at| at.min(self.seen_at))
     }
 
     /// Reports whether it arrived before `at`, whatever the difference between the two clocks.
@@ -29,24 +32,16 @@ impl AnswerTiming {
         self.arrived_at() + CLOCK_ERROR_MAX < at
     }
 
-    /// Records the latency from `from`: in `seen` by this core's clock, in `arrived` by the
-    /// kernel's. If the kernel reports no time, both use this core's clock.
+    /// Records the latency from `from`, once in each histogram: until this core read the answer in
+    /// `seen`, until it arrived in `arrived`.
     pub(crate) fn record(self, from: Instant, seen: &mut Histogram, arrived: &mut Histogram) {
-        let seen_us = self.seen_at.micros_since(from);
-        seen.record_us(seen_us);
-        match self.arrival {
-            Arrival::Stamped { at, weight } => arrived.record_n(at.micros_since(from), weight),
-            Arrival::Unknown { weight } => arrived.record_n(seen_us, weight),
-            Arrival::NotSampled => {}
-        }
+        seen.record_us(self.seen_at.micros_since(from));
+        arrived.record_us(self.arrived_at().micros_since(from));
     }
 
     /// Returns the number of answers whose arrival only this core's clock reports.
     pub(crate) fn by_own_clock(self) -> u64 {
-        match self.arrival {
-            Arrival::Unknown { weight } => weight.into(),
-            Arrival::Stamped { .. } | Arrival::NotSampled => 0,
-        }
+        u64::from(self.arrival.is_none())
     }
 }
 
@@ -63,20 +58,22 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(arrival: Arrival, arrived: &[u64]) {
+    fn check(arrival: Arrival, arrived_ms: u64) {
         let mut histograms = [Histogram::new(), Histogram::new()];
-        let [seen, by_kernel] = &mut histograms;
-        AnswerTiming { seen_at: at(107), arrival }.record(at(100), seen, by_kernel);
+        let [seen, arrived] = &mut histograms;
+        AnswerTiming { seen_at: at(107), arrival }.record(at(100), seen, arrived);
         assert_eq!((seen.count(), seen.max() / 1_000), (1, 7));
-        assert_eq!(by_kernel.count(), arrived.len() as u64);
-        assert_eq!(by_kernel.max() / 1_000, arrived.last().copied().unwrap_or(0));
+        assert_eq!((arrived.count(), arrived.max() / 1_000), (1, arrived_ms));
     }
 
     #[test]
-    fn each_clock_has_its_histogram() {
-        check(Arrival::Stamped { at: at(101), weight: 1 }, &[1]);
-        check(Arrival::Stamped { at: at(101), weight: 3 }, &[1, 1, 1]);
-        check(Arrival::Unknown { weight: 2 }, &[7, 7]);
-        check(Arrival::NotSampled, &[]);
+    fn each_answer_counts_once_by_each_clock() {
+        check(Some(at(101)), 1);
+        check(None, 7);
+    }
+
+    #[test]
+    fn no_answer_arrives_after_it_was_read() {
+        check(Some(at(108)), 7);
     }
 }

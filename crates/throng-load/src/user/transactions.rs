@@ -4,7 +4,6 @@
 //! An error in a transaction fails it at once, even if `on_error: continue` lets the user go on.
 
 use throng_base::Instant;
-use throng_engine::Arrival;
 
 use super::context::{StepOutcome, UserContext};
 use super::record::Record;
@@ -24,7 +23,7 @@ pub(crate) fn end(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     let begun = std::mem::replace(cx.user.transaction_begun(slot), ENDED);
     if begun != ENDED {
         // The user goes on from this moment: there is no second clock.
-        let timing = AnswerTiming { seen_at: cx.user.intended, arrival: Arrival::NotSampled };
+        let timing = AnswerTiming::own(cx.user.intended);
         cx.record(Record::StepDone { step, from: Some(begun), timing });
     }
     StepOutcome::Next

@@ -8,7 +8,6 @@
 //! sign of more: they are discarded.
 
 use throng_base::Instant;
-use throng_engine::Arrival;
 
 use super::context::{UserAction, UserContext};
 use super::error::ErrorKind;
@@ -362,7 +361,7 @@ pub(crate) fn take_late_answer(user: &mut User, arrived_at: Instant) -> bool {
 /// Keeps the moment of a message that a `receive` follows: what came before it is kept for the
 /// `receive`, and is no answer.
 pub(crate) fn note_asked_at(cx: &mut UserContext<'_>) {
-    let timing = AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN };
+    let timing = AnswerTiming::own(cx.now);
     let inbox = cx.user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
     inbox.asked_at = Some(cx.now);
 }
@@ -371,7 +370,7 @@ pub(crate) fn note_asked_at(cx: &mut UserContext<'_>) {
 pub(crate) fn push_to_window(cx: &mut UserContext<'_>) {
     let user = &mut *cx.user;
     let (unanswered, before) = (usize::from(user.unanswered), user.message_from);
-    let timing = AnswerTiming { seen_at: cx.now, arrival: Arrival::UNKNOWN };
+    let timing = AnswerTiming::own(cx.now);
     let inbox = user.inbox.get_or_insert_with(|| Box::new(Inbox::new(timing)));
     if inbox.window.is_empty() {
         inbox.window.extend(std::iter::repeat_n(before, unanswered));

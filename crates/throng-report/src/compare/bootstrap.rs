@@ -123,12 +123,12 @@ impl Moments {
 /// Returns the spreads of statistics of a latency, over groups in which it was measured. Histograms
 /// of the drawn groups are merged; percentiles are never averaged.
 pub(super) fn latency_spreads<const S: usize>(
-    groups: &[LatencyCells<'_>],
+    groups: &[&LatencyCells],
     statistics: [Statistic; S],
 ) -> [Option<Uncertainty>; S] {
     let mut values: Vec<u32> = Vec::new();
     for cells in groups {
-        values.extend(cells.answered.iter().chain(cells.unanswered).map(|cell| cell.0));
+        values.extend(cells.answered.iter().chain(&cells.unanswered).map(|cell| cell.0));
     }
     values.sort_unstable();
     values.dedup();
@@ -137,7 +137,7 @@ pub(super) fn latency_spreads<const S: usize>(
         cells.iter().map(|(us, n)| (place(us), u64::from(*n))).collect()
     };
     let groups: Vec<_> =
-        groups.iter().map(|cells| (index(cells.answered), index(cells.unanswered))).collect();
+        groups.iter().map(|cells| (index(&cells.answered), index(&cells.unanswered))).collect();
     let mut counts = vec![0_u64; values.len()];
     spreads(groups.len(), |times| {
         counts.fill(0);

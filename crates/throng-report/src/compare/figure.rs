@@ -306,7 +306,7 @@ impl<'a> SideReader<'a> {
             return known[at];
         }
         let cells = self.runs.iter().flat_map(|run| run.sample.latency(latency));
-        let cells: Vec<LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
+        let cells: Vec<&LatencyCells> = cells.filter(|cells| !cells.is_empty()).collect();
         let Some(at) = usual else { return latency_spreads(&cells, [statistic])[0] };
         let statistics = USUAL.map(|name| Statistic::named(name).unwrap_or(Statistic::Mean));
         let spreads = latency_spreads(&cells, statistics);

@@ -29,25 +29,17 @@ pub struct RunSample {
 pub(super) struct IntervalGroup {
     pub(super) work: GroupWork,
     /// Latencies by their names in thresholds.
-    latencies: BTreeMap<String, ClockCells>,
+    latencies: BTreeMap<String, LatencyCells>,
 }
 
 /// A list of values in microseconds with their counts, in order.
 type Cells = Vec<(u32, u32)>;
 
-/// The values of a latency in a group, by each clock. The whole run decides which clock counts.
+/// The values of a latency in a group, by the better clock, each answer once.
 #[derive(Clone, Debug, Default)]
-struct ClockCells {
-    seen: Cells,
-    arrived: Cells,
-    unanswered: Cells,
-}
-
-/// The values of a latency in a group, by the better clock.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LatencyCells<'a> {
-    pub(super) answered: &'a [(u32, u32)],
-    pub(super) unanswered: &'a [(u32, u32)],
+pub(super) struct LatencyCells {
+    pub(super) answered: Cells,
+    pub(super) unanswered: Cells,
 }
 
 /// The work of a group, and what it cost. CPU times are in microseconds, 0 where unknown.
@@ -110,8 +102,9 @@ impl RunSample {
         self.in_last_group += 1;
         let Some(group) = self.groups.last_mut() else { return };
         group.work += work;
-        for (name, histograms) in kinds(load) {
-            group.record(name, histograms);
+        let none = Histogram::new();
+        for (name, answered, unanswered) in kinds(load) {
+            group.record(name, answered, unanswered.unwrap_or(&none));
         }
         for step in load.steps.iter().take(STEP_NAMES_MAX) {
             let name = format!("step.{}", step.name);
@@ -119,7 +112,7 @@ impl RunSample {
                 self.steps.insert(name.clone());
             }
             if self.steps.contains(&name) {
-                group.record(&name, [&step.latency, &step.arrival, &step.unanswered].map(Some));
+                group.record(&name, step.best(), &step.unanswered);
             }
         }
     }
@@ -140,16 +133,9 @@ impl RunSample {
         &self.groups
     }
 
-    /// Returns a latency of the groups in which it was measured, by its name in thresholds. Like
-    /// the summary, it takes the kernel's clock for all of them or for none.
-    pub(super) fn latency(&self, name: &str) -> impl Iterator<Item = LatencyCells<'_>> {
-        let groups = self.groups.iter();
-        let cells: Vec<_> = groups.filter_map(|group| group.latencies.get(name)).collect();
-        let has_arrived = cells.iter().any(|cells| !cells.arrived.is_empty());
-        cells.into_iter().map(move |cells| LatencyCells {
-            answered: if has_arrived { &cells.arrived } else { &cells.seen },
-            unanswered: &cells.unanswered,
-        })
+    /// Returns a latency of the groups in which it was measured, by its name in thresholds.
+    pub(super) fn latency(&self, name: &str) -> impl Iterator<Item = &LatencyCells> {
+        self.groups.iter().filter_map(move |group| group.latencies.get(name))
     }
 
     /// Merges every two groups.
@@ -166,37 +152,27 @@ impl RunSample {
 }
 
 impl IntervalGroup {
-    /// Adds the values of a latency: seen, arrived, and the waits that no answer ended.
-    fn record(&mut self, name: &str, [seen, arrived, unanswered]: [Option<&Histogram>; 3]) {
-        let histograms = [seen, arrived, unanswered].map(|it| it.filter(|it| !it.is_empty()));
-        if histograms.iter().all(Option::is_none) {
+    /// Adds the values of a latency, and the waits that no answer ended.
+    fn record(&mut self, name: &str, answered: &Histogram, unanswered: &Histogram) {
+        if answered.is_empty() && unanswered.is_empty() {
             return;
         }
         let cells = self.latencies.entry(name.to_owned()).or_default();
-        let lists = [&mut cells.seen, &mut cells.arrived, &mut cells.unanswered];
-        for (list, histogram) in lists.into_iter().zip(histograms) {
-            if let Some(histogram) = histogram {
-                *list = merge(list, histogram);
-            }
-        }
+        cells.answered = merge(&cells.answered, answered);
+        cells.unanswered = merge(&cells.unanswered, unanswered);
     }
 
     fn add(&mut self, next: &Self) {
         self.work += next.work;
         for (name, added) in &next.latencies {
             let cells = self.latencies.entry(name.clone()).or_default();
-            for (list, added) in [
-                (&mut cells.seen, &added.seen),
-                (&mut cells.arrived, &added.arrived),
-                (&mut cells.unanswered, &added.unanswered),
-            ] {
-                *list = merge_cells(list, added.iter().copied());
-            }
+            cells.answered = merge_cells(&cells.answered, added.answered.iter().copied());
+            cells.unanswered = merge_cells(&cells.unanswered, added.unanswered.iter().copied());
         }
     }
 }
 
-impl LatencyCells<'_> {
+impl LatencyCells {
     pub(super) fn is_empty(&self) -> bool {
         self.answered.is_empty() && self.unanswered.is_empty()
     }
@@ -251,19 +227,19 @@ impl AddAssign for GroupWork {
     }
 }
 
-/// Returns the latencies of each kind by their names in thresholds: seen, arrived, and the waits
-/// that no answer ended.
-fn kinds(load: &LoadInterval) -> [(&'static str, [Option<&Histogram>; 3]); 8] {
-    let (arrival, waits) = (&load.arrival, &load.unanswered);
+/// Returns the latencies of each kind by their names in thresholds, and the waits that no answer
+/// ended.
+fn kinds(load: &LoadInterval) -> [(&'static str, &Histogram, Option<&Histogram>); 8] {
+    let (best, waits) = (load.latencies(), &load.unanswered);
     [
-        ("connect", [&load.connect, &arrival.connect, &waits.connect].map(Some)),
-        ("tcp", [&load.tcp, &arrival.tcp, &waits.tcp].map(Some)),
-        ("message", [&load.message, &arrival.message, &waits.message].map(Some)),
-        ("join", [&load.join, &arrival.join, &waits.join].map(Some)),
-        ("push", [&load.push, &arrival.push, &waits.push].map(Some)),
-        ("http", [&load.http, &arrival.http, &waits.http].map(Some)),
-        ("broadcast", [Some(&load.broadcast), Some(&arrival.broadcast), None]),
-        ("generator.lag", [Some(&load.lag), None, None]),
+        ("connect", best.connect, Some(&waits.connect)),
+        ("tcp", best.tcp, Some(&waits.tcp)),
+        ("message", best.message, Some(&waits.message)),
+        ("join", best.join, Some(&waits.join)),
+        ("push", best.push, Some(&waits.push)),
+        ("http", best.http, Some(&waits.http)),
+        ("broadcast", best.broadcast, None),
+        ("generator.lag", &load.lag, None),
     ]
 }
 
@@ -307,7 +283,7 @@ mod tests {
             assert!(sample.groups.len() <= GROUPS_MAX, "{}", sample.groups.len());
             assert!(seconds < 300 || sample.groups.len() >= GROUPS_MAX / 2);
             let connects: u64 = sample.groups.iter().map(|group| group.work.connects).sum();
-            let cells = sample.latency("connect").flat_map(|cells| cells.answered);
+            let cells = sample.latency("connect").flat_map(|cells| &cells.answered);
             let answers: u64 = cells.map(|cell| u64::from(cell.1)).sum();
             assert_eq!((connects, answers), (seconds, 3 * seconds));
             assert_eq!(sample.intervals(), seconds);
@@ -327,16 +303,17 @@ mod tests {
     }
 
     #[test]
-    fn one_clock_counts_for_a_whole_run() {
+    fn each_interval_counts_by_the_clock_that_has_all_of_its_answers() {
         let mut sample = RunSample::new();
         sample.add(&interval(1, 900));
-        let mut timed = interval(2, 900);
-        timed.load.as_mut().unwrap().arrival.connect.record_n(700, 2);
-        sample.add(&timed);
-        sample.add(&interval(3, 900));
-        let cells: Vec<_> = sample.latency("connect").map(|cells| cells.answered).collect();
-        let none: &[(u32, u32)] = &[];
-        assert_eq!(cells, [none, &[(700, 2)], none]);
+        for (second, stamped) in [(2, 3), (3, 2)] {
+            let mut timed = interval(second, 900);
+            timed.load.as_mut().unwrap().arrival.connect.record_n(700, stamped);
+            sample.add(&timed);
+        }
+        let cells: Vec<_> = sample.latency("connect").map(|cells| &cells.answered[..]).collect();
+        let cell = |us| [(us, 3)];
+        assert_eq!(cells, [&cell(900), &cell(700), &cell(900)]);
     }
 
     #[test]

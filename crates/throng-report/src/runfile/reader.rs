@@ -8,7 +8,7 @@ use throng_base::units::plural;
 
 use super::number::{NUMBER_MAX, parse_bounded};
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
-use crate::Interval;
+use crate::{Interval, LoadInterval};
 
 /// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
 /// time.
@@ -81,6 +81,7 @@ pub struct RunFileReader<R> {
     end: Option<RunEnd>,
     lines_torn: u64,
     lines_bounded: u64,
+    lines_sampled: u64,
     warnings: Vec<String>,
     line: Vec<u8>,
     line_number: u64,
@@ -119,6 +120,7 @@ impl<R: BufRead> RunFileReader<R> {
             end: None,
             lines_torn: 0,
             lines_bounded: 0,
+            lines_sampled: 0,
             warnings,
             line: Vec::new(),
             line_number: 1,
@@ -184,6 +186,8 @@ impl<R: BufRead> RunFileReader<R> {
                 let is_beyond =
                     kernels.map(|kernel| kernel.bound(NUMBER_MAX as i64)).contains(&true);
                 self.lines_bounded += u64::from(is_bounded || is_beyond);
+                let load = interval.load.as_mut();
+                self.lines_sampled += u64::from(load.is_some_and(LoadInterval::drop_samples));
                 return Some(interval);
             }
             Err(error) => match parse_bounded::<EndLine>(line) {
@@ -215,6 +219,14 @@ impl<R: BufRead> RunFileReader<R> {
             self.warnings.push(format!(
                 "{n} {lines} numbers that no run reaches: below 0, or above {NUMBER_MAX}; they \
                  are shown as these"
+            ));
+        }
+        if self.lines_sampled > 0 {
+            let n = self.lines_sampled;
+            let lines = plural(n, "line has", "lines have");
+            self.warnings.push(format!(
+                "{n} {lines} arrivals of a part of the answers only, or later than they were read: \
+                 latencies there last until the generator read the answers"
             ));
         }
         match &self.end {
@@ -427,6 +439,24 @@ mod tests {
         assert_eq!((file.intervals.len(), file.lines_torn), (1, 1));
         assert!(file.warnings[0].contains("which no run reaches"), "{:?}", file.warnings);
         assert!(file.warnings[1].starts_with("1 line has numbers"), "{:?}", file.warnings);
+    }
+
+    #[test]
+    fn arrivals_of_a_sample_or_after_the_read_are_not_shown_and_said() {
+        let line = |arrivals: &[u64]| {
+            let mut load = LoadInterval::default();
+            [2_000, 2_000, 2_000].iter().for_each(|us| load.message.record_us(*us));
+            arrivals.iter().for_each(|us| load.arrival.message.record_us(*us));
+            let interval =
+                Interval { at_ms: 5, span_ms: 5, load: Some(load), ..Default::default() };
+            serde_json::to_string(&interval).unwrap() + "\n"
+        };
+        let lines = [line(&[1_000; 3]), line(&[1_000; 2]), line(&[2_100; 3]), line(&[])].concat();
+        let file = read(&mut [HEADER, lines.as_bytes()].concat().as_slice()).unwrap();
+        let loads = file.intervals.iter().filter_map(|interval| interval.load.as_ref());
+        let shown: Vec<_> = loads.map(|load| load.latencies().message.percentile(50.0)).collect();
+        assert_eq!(shown, [1_000, 2_000, 2_000, 2_000]);
+        assert!(file.warnings[0].starts_with("2 lines have arrivals of"), "{:?}", file.warnings);
     }
 
     #[test]

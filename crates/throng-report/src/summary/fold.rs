@@ -204,7 +204,7 @@ impl SummaryFold {
 
     /// Returns the steps with a name, and their histograms by the names of thresholds.
     fn named_steps(&self) -> (Vec<StepSummary>, Vec<(String, LatencyTotal)>) {
-        let summaries = self.named.summaries(|seen, arrived| self.clocks(seen, arrived));
+        let summaries = self.named.summaries();
         let named = |(step, total): (StepSummary, LatencyTotal)| {
             let name = format!("step.{}", step.name);
             (step, (name, total))
@@ -217,7 +217,7 @@ impl SummaryFold {
         let LoadFold { connect, tcp, message, join, push, http, broadcast, arrival, lag, .. } =
             &self.load;
         let (waits, none) = (&self.load.unanswered, Histogram::new());
-        let total = |seen, arrived, unanswered| self.clocks(seen, arrived).total(unanswered);
+        let total = |seen, arrived, unanswered| Clocks { seen, arrived }.total(unanswered);
         [
             ("connect", total(connect, &arrival.connect, &waits.connect)),
             ("tcp", total(tcp, &arrival.tcp, &waits.tcp)),
@@ -226,7 +226,7 @@ impl SummaryFold {
             ("push", total(push, &arrival.push, &waits.push)),
             ("http", total(http, &arrival.http, &waits.http)),
             ("broadcast", total(broadcast, &arrival.broadcast, &none)),
-            ("generator.lag", total(lag, &none, &none)),
+            ("generator.lag", total(lag, lag, &none)),
         ]
         .into_iter()
         .map(|(name, total)| (name.to_owned(), total))
@@ -287,8 +287,8 @@ impl SummaryFold {
     fn connect(&self, missing: u64) -> ConnectSummary {
         let LoadFold { last, connect, tcp, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let connect = self.clocks(connect, &arrival.connect);
-        let tcp = self.clocks(tcp, &arrival.tcp);
+        let connect = Clocks { seen: connect, arrived: &arrival.connect };
+        let tcp = Clocks { seen: tcp, arrived: &arrival.tcp };
         // An arrival of another tool, an iteration or a virtual user, is no connect.
         let missing = if self.run.imported.is_some() { 0 } else { missing };
         ConnectSummary {
@@ -308,16 +308,10 @@ impl SummaryFold {
         }
     }
 
-    fn clocks<'a>(&self, seen: &'a Histogram, arrived: &'a Histogram) -> Clocks<'a> {
-        let late_us_most =
-            if arrived.is_empty() { 0 } else { self.load.lag_us_most.max(self.load.turn_us_most) };
-        Clocks { seen, arrived, late_us_most }
-    }
-
     fn message(&self) -> MessageSummary {
         let LoadFold { last, message, arrival, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let clocks = self.clocks(message, &arrival.message);
+        let clocks = Clocks { seen: message, arrived: &arrival.message };
         MessageSummary {
             sent: counters.messages_sent,
             sends_waiting: counters.sends_waiting,
@@ -353,7 +347,7 @@ impl SummaryFold {
 
     fn join(&self) -> Option<JoinSummary> {
         let counters = &self.load.last.counters;
-        let clocks = self.clocks(&self.load.join, &self.load.arrival.join);
+        let clocks = Clocks { seen: &self.load.join, arrived: &self.load.arrival.join };
         (counters.joins_started > 0).then(|| JoinSummary {
             started: counters.joins_started,
             ok: counters.joins_ok,
@@ -370,7 +364,7 @@ impl SummaryFold {
 
     fn push(&self) -> Option<PushSummary> {
         let counters = &self.load.last.counters;
-        let clocks = self.clocks(&self.load.push, &self.load.arrival.push);
+        let clocks = Clocks { seen: &self.load.push, arrived: &self.load.arrival.push };
         (counters.pushes_sent > 0).then(|| PushSummary {
             sent: counters.pushes_sent,
             ok: counters.pushes_ok,
@@ -387,7 +381,7 @@ impl SummaryFold {
 
     fn http(&self) -> Option<HttpSummary> {
         let LoadFold { last, http, arrival, unanswered, .. } = &self.load;
-        let clocks = self.clocks(http, &arrival.http);
+        let clocks = Clocks { seen: http, arrived: &arrival.http };
         let rates =
             [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
         HttpSummary::of(last, &clocks, &unanswered.http, rates)
@@ -405,7 +399,8 @@ impl SummaryFold {
     fn broadcast(&self) -> Option<BroadcastSummary> {
         let counters = &self.load.last.probe;
         let probes = &self.load.probes;
-        let clocks = self.clocks(&self.load.broadcast, &self.load.arrival.broadcast);
+        let (seen, arrived) = (&self.load.broadcast, &self.load.arrival.broadcast);
+        let clocks = Clocks { seen, arrived };
         (counters.intended > 0).then(|| BroadcastSummary {
             counters: counters.clone(),
             latency_us: clocks.latency_us(),
@@ -417,15 +412,14 @@ impl SummaryFold {
     }
 
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
-        let cpu = IntervalGrowth::load_cpu;
-        let (by_kernel, timed) = self.load.arrival.by_kernel();
+        let (cpu, arrival) = (IntervalGrowth::load_cpu, &self.load.arrival);
         GeneratorSummary {
             cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
             cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
-            by_kernels_clock: ratio(by_kernel, timed),
+            by_kernels_clock: ratio(arrival.by_kernel(), arrival.answers()),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.growths, cpu),
             ceiling_share: self.ceiling_share(),

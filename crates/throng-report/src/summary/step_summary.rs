@@ -62,7 +62,7 @@ impl StepFolds {
             let grown = step.ok.saturating_sub(fold.last.ok);
             fold.rate.add(grown, grown_us, load.is_leaving());
             fold.seen.merge(&step.latency);
-            fold.arrived.merge(&step.arrival);
+            fold.arrived.merge(step.best());
             fold.unanswered.merge(&step.unanswered);
             fold.last = step.without_measured();
         }
@@ -81,13 +81,10 @@ impl StepFolds {
         self.0.get_mut(at)
     }
 
-    /// Returns the summary of each name. `clocks` knows how late answers were read.
-    pub(super) fn summaries<'a>(
-        &'a self,
-        clocks: impl Fn(&'a Histogram, &'a Histogram) -> Clocks<'a>,
-    ) -> Vec<(StepSummary, LatencyTotal)> {
-        let summary = |fold: &'a StepFold| {
-            let clocks = clocks(&fold.seen, &fold.arrived);
+    /// Returns the summary of each name.
+    pub(super) fn summaries(&self) -> Vec<(StepSummary, LatencyTotal)> {
+        let summary = |fold: &StepFold| {
+            let clocks = Clocks { seen: &fold.seen, arrived: &fold.arrived };
             let StepInterval { name, ok, errors, waiting, .. } = &fold.last;
             let summary = StepSummary {
                 name: name.clone(),

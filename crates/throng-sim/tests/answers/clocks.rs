@@ -1,7 +1,9 @@
 //! Latencies by the kernel's clock are right even if the generator reads late.
 
+use std::rc::Rc;
 use std::time::Duration;
 
+use throng_base::Prng;
 use throng_report::Histogram;
 use throng_sim::{Faults, check};
 
@@ -19,11 +21,22 @@ fn echo() -> Room {
     Room::new(|text, _| vec![Reply { after: SERVICE, to: To::Sender, text: text.to_owned() }])
 }
 
-/// Scenario of a closed loop: each request begins after the previous answer. The rate is so low
-/// that each receive requests a stamp.
+/// Scenario of a closed loop: each request begins after the previous answer.
 const CLOSED: &str = "
 load: [{ramp: {to: 2, over: 1s}}, {hold: {for: 20s}}]
 user: [connect, repeat: {for: 1h, do: [send: hi, expect: hi]}]
+";
+
+/// Scenario of a chat: users wait for their own message among those of all others. All messages
+/// are answered.
+const CHAT: &str = "
+load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 200s}}]
+user:
+  - connect
+  - repeat:
+      times: 200
+      do: [send: {text: '${user.id} ${counter}'}, expect: {text: '${sent}', skip_others: true}]
+  - stay
 ";
 
 /// Scenario of requests at fixed times.
@@ -96,4 +109,79 @@ fn without_stamps_both_latencies_use_the_generators_clock() {
         }
         assert_eq!(seen.count(), arrived.count());
     });
+}
+
+/// Returns a server that takes up to 2 ms for most messages, and up to 40 ms for one in twenty.
+fn uneven(to: To) -> Room {
+    let mut random = Prng::new(7);
+    Room::new(move |text, _| {
+        let us = random.below(if random.below(20) == 0 { 40_000 } else { 2_000 });
+        vec![Reply { after: Duration::from_micros(us), to, text: text.to_owned() }]
+    })
+}
+
+/// Asserts that the latencies of `room` that a generator with turns of up to `turn_max` reports are
+/// those that the server itself has noted.
+#[track_caller]
+fn reports_what_the_server_noted(room: impl Fn() -> Room, turn_max: Duration) {
+    check(20, |sim| {
+        let room = room();
+        let noted = Rc::clone(&room.service);
+        let stats = play(sim, room, turn_max, CHAT);
+        let (noted, arrived) = (noted.borrow(), &stats.arrival.message);
+        assert_eq!((noted.count(), arrived.count()), (4_000, 4_000));
+        for percent in [0.0, 50.0, 95.0, 99.0, 99.9, 100.0] {
+            let (true_us, us) = (noted.percentile(percent), arrived.percentile(percent));
+            let true_us = true_us + micros(ROUND_TRIP);
+            assert!(us.abs_diff(true_us) <= 2 + true_us / 500, "p{percent}: {us}, not {true_us}");
+        }
+    });
+}
+
+#[test]
+fn percentiles_are_the_servers_own_in_rooms_of_one_and_of_twenty() {
+    for to in [To::Sender, To::Everyone] {
+        reports_what_the_server_noted(|| uneven(to), Duration::ZERO);
+    }
+}
+
+#[test]
+fn percentiles_of_a_server_that_stalls_are_its_own() {
+    let stall = Duration::from_millis(250);
+    for to in [To::Sender, To::Everyone] {
+        reports_what_the_server_noted(|| uneven(to).stalling(50, stall), Duration::ZERO);
+    }
+}
+
+#[test]
+fn percentiles_of_a_late_generator_are_the_servers_own() {
+    for to in [To::Sender, To::Everyone] {
+        reports_what_the_server_noted(|| uneven(to), LATE);
+    }
+}
+
+#[test]
+fn percentiles_of_a_late_generator_and_a_server_that_stalls_are_the_servers_own() {
+    let stall = Duration::from_millis(250);
+    for to in [To::Sender, To::Everyone] {
+        reports_what_the_server_noted(|| uneven(to).stalling(50, stall), LATE);
+    }
+}
+
+#[test]
+fn no_latency_until_the_arrival_exceeds_the_one_until_the_read_whatever_is_stamped() {
+    for no_stamp in [0.0, 0.3, 0.9] {
+        check(5, |sim| {
+            sim.set_faults(Faults { no_stamp, ..Faults::none() });
+            let stats = play(sim, uneven(To::Everyone).stalling(50, LATE), LATE, CHAT);
+            let pairs = [
+                (&stats.message, &stats.arrival.message),
+                (&stats.connect, &stats.arrival.connect),
+                (&stats.tcp, &stats.arrival.tcp),
+            ];
+            for (seen, arrived) in pairs {
+                assert!(seen.count() > 0 && arrived.is_at_most(seen), "{seen:?} {arrived:?}");
+            }
+        });
+    }
 }

@@ -1,13 +1,16 @@
 //! WebSocket server that sends the answers of a test at the times of the test.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{Driver, ListenSpec, SocketOptions};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::websocket::{Scratch, ServerEvent, WebSocketLimits, WebSocketServer};
+use throng_report::Histogram;
 use throng_sim::{SimDriver, SimFd};
 
 /// Reply of the server to a text.
@@ -33,6 +36,11 @@ pub(crate) struct Room {
     heard: usize,
     listener: Option<SimFd>,
     members: Vec<Key>,
+    /// Stall of the whole server at each message of this number.
+    stall: Option<(usize, Duration)>,
+    stalled_until: Instant,
+    /// Times from each message to the replies to it.
+    pub(crate) service: Rc<RefCell<Histogram>>,
     /// Replies to send, by their time and a number that keeps the order.
     queue: BTreeMap<(Instant, usize), (Option<Key>, String)>,
 }
@@ -44,17 +52,29 @@ impl Room {
             heard: 0,
             listener: None,
             members: Vec::new(),
+            stall: None,
+            stalled_until: Instant::ZERO,
+            service: Rc::default(),
             queue: BTreeMap::new(),
         }
     }
 
+    /// Lets the server do nothing for `time` at every message whose number `every` divides.
+    pub(crate) fn stalling(self, every: usize, time: Duration) -> Self {
+        Self { stall: Some((every, time)), ..self }
+    }
+
     fn schedule_replies(&mut self, now: Instant, from: Key, text: &str) {
+        if let Some((every, time)) = self.stall
+            && self.heard.is_multiple_of(every)
+        {
+            self.stalled_until = now.max(self.stalled_until) + time;
+        }
         for reply in (self.script)(text, self.heard) {
             let to = (reply.to == To::Sender).then_some(from);
-            self.queue.insert(
-                (now + reply.after, self.queue.len() + 1_000 * self.heard),
-                (to, reply.text),
-            );
+            let at = now.max(self.stalled_until) + reply.after;
+            self.service.borrow_mut().record_us(at.micros_since(now));
+            self.queue.insert((at, self.queue.len() + 1_000 * self.heard), (to, reply.text));
         }
         self.heard += 1;
     }

@@ -24,11 +24,11 @@ pub(super) struct LoadFold {
     pub(super) push: Histogram,
     pub(super) http: Histogram,
     pub(super) broadcast: Histogram,
-    /// The latencies by the kernel's clock.
+    /// The latencies by the better clock, each answer once.
     pub(super) arrival: ArrivalLatencies,
+    /// Whether the file has latencies by the kernel's clock.
+    pub(super) is_stamped: bool,
     pub(super) lag: Histogram,
-    /// The longest turn of a core, in microseconds.
-    pub(super) turn_us_most: u64,
     /// The largest lag, and the end of its interval.
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
@@ -69,7 +69,8 @@ impl LoadFold {
         self.push.merge(&load.push);
         self.http.merge(&load.http);
         self.broadcast.merge(&load.broadcast);
-        self.arrival.merge(&load.arrival);
+        self.arrival.merge_best(load);
+        self.is_stamped |= !load.arrival.is_empty();
         self.lag.merge(&load.lag);
         self.unanswered.merge(&load.unanswered);
         for (name, stats) in &load.latency_stats {
@@ -78,7 +79,6 @@ impl LoadFold {
                 self.latency_stats.entry(name.clone()).or_default().merge(stats);
             }
         }
-        self.turn_us_most = self.turn_us_most.max(load.core.turn_us_most);
         let lag_us = load.lag.max();
         if lag_us > self.lag_us_most {
             self.lag_us_most = lag_us;
@@ -118,8 +118,8 @@ impl LoadFold {
 
     /// Reports whether the kernel timed the arrival of all answers but very few.
     pub(super) fn arrivals_are_known(&self) -> bool {
-        let (by_kernel, all) = self.arrival.by_kernel();
-        !self.arrival.is_empty() && (all - by_kernel) as f64 <= all as f64 * OWN_CLOCK_MAX
+        let own = self.arrival.by_own_clock as f64;
+        self.is_stamped && own <= self.arrival.answers() as f64 * OWN_CLOCK_MAX
     }
 
     /// Returns the number of turns that the generator kept from starting, and that did not start
