@@ -94,7 +94,7 @@ mod tests {
     fn a_backlog_belongs_to_its_connection_and_goes_with_it() {
         let mut backlog = InputBacklog::default();
         let (one, other) = (Key::new(1, 1), Key::new(1, 2));
-        let arrival = Some(throng_base::Instant::ZERO);
+        let arrival = Arrival::At(throng_base::Instant::ZERO);
         backlog.keep(one, b"rest", arrival);
         let mut buffer = [0; 8];
         assert_eq!(backlog.take(other, &mut buffer), None);

@@ -64,8 +64,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Returns when the answer to a connect of `dialed_at`, which has just succeeded, reached the
     /// kernel: one round trip later, as the kernel measured it.
     pub fn handshake_arrival(&self, dialed_at: Instant) -> Arrival {
-        let rtt = self.io.driver.handshake_rtt(self.entry.socket.fd()?)?;
-        Some(dialed_at + rtt)
+        let rtt = self.entry.socket.fd().and_then(|fd| self.io.driver.handshake_rtt(fd));
+        rtt.map(|rtt| dialed_at + rtt).into()
     }
 
     /// Returns the app's state of this connection.

@@ -12,7 +12,7 @@ use crate::conn::Conn;
 use crate::deadline::PackedDeadline;
 use crate::entry::{Entry, SocketState};
 use crate::io::{Effect, OUT_KEPT_BYTES};
-use crate::{AfterClose, App, CloseReason, CoreContext, CoreLimits, Deadline};
+use crate::{AfterClose, App, Arrival, CloseReason, CoreContext, CoreLimits, Deadline};
 
 /// Event loop with its connections and its app.
 pub struct Core<D: Driver, A: App<D>> {
@@ -233,6 +233,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let Self { app, cx, receive, scratch, .. } = self;
         let Some(entry) = cx.table.entries.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);
+        let arrival = std::mem::take(&mut cx.io.arrival);
         let mut conn = Conn::<D, A>::new(entry, &mut cx.io, key);
         let (mut events, mut spent, mut has_more) = (0, 0, false);
         let result = catch_unwind(AssertUnwindSafe(|| {
@@ -249,6 +250,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 let session = &mut conn.entry.session;
                 let Some(event) = session.next(io.now, &mut input, scratch, &mut io.out) else {
                     break;
+                };
+                io.arrival = match input.peek() {
+                    [] => arrival,
+                    _ => arrival.of_earlier_bytes(),
                 };
                 app.event(&mut conn, event);
                 events += 1;
@@ -272,7 +277,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         {
             activity.decoded(key, events);
         }
-        let arrival = cx.io.arrival.take();
+        cx.io.arrival = Arrival::Unknown;
         // Bytes consumed without an event: a part of a message.
         let silent_work = (input.work_since(received) + events * EVENT_WORK_BYTES) - spent;
         share.spend(silent_work);

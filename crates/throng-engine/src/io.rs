@@ -54,7 +54,7 @@ impl<D: Driver> CoreIo<D> {
             ready: VecDeque::new(),
             backlog: InputBacklog::default(),
             budget: Budget::new(limits.turn_work_bytes_max),
-            arrival: None,
+            arrival: Arrival::Unknown,
             counters: CoreCounters::default(),
             activity: None,
             limits,
@@ -70,9 +70,10 @@ impl<D: Driver> CoreIo<D> {
         wants_arrival: bool,
     ) -> Result<(usize, Arrival), Errno> {
         if wants_arrival {
-            self.driver.recv_stamped(fd, buffer)
+            let (received, stamp) = self.driver.recv_stamped(fd, buffer)?;
+            Ok((received, stamp.into()))
         } else {
-            Ok((self.driver.recv(fd, buffer)?, None))
+            Ok((self.driver.recv(fd, buffer)?, Arrival::Unknown))
         }
     }
 

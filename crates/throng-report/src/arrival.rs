@@ -9,8 +9,8 @@ use crate::{Histogram, LoadInterval};
 /// [`LoadInterval`](crate::LoadInterval) extend until the generator read the answer, which is later
 /// if it reads late.
 ///
-/// Each answer is recorded once here and once there. Where the kernel did not report its arrival,
-/// it is recorded here by the generator's own clock, which is an upper bound. So the counts are
+/// Each answer is recorded once here and once there. Where the kernel did not report its exact
+/// arrival, an upper bound of it is recorded here. So the counts are
 /// equal, and no percentile here is larger than the one there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -36,8 +36,9 @@ pub struct ArrivalLatencies {
     /// Latencies of probes.
     #[serde(skip_serializing_if = "Histogram::is_empty")]
     pub broadcast: Histogram,
-    /// The number of messages, joins, pushes and probes that are recorded here by the generator's
-    /// own clock, because the kernel did not report their arrival.
+    /// The number of messages, joins, pushes, requests and probes whose exact arrival the kernel
+    /// did not report. They are recorded here by an upper bound: the arrival of later bytes that
+    /// were read with them, or else the generator's own clock.
     #[serde(skip_serializing_if = "is_zero")]
     pub by_own_clock: u64,
 }

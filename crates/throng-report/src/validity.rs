@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
 //! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
+//! | read so late that p50 or p99 of a latency is uncertain by that part, and by 1 ms | above 10 % | |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
 //! | answers without a latency, since they may be late ones | above 1 % | above 50 % |
 //! | times that the server sent what no HTTP request asked for, of all answers | above 1 % | |
@@ -24,6 +25,11 @@
 //! reading late makes no latency larger. Sending late does, because a latency counts from the
 //! intended moment: with a latency of 400 ms and a lag of 15 ms, at least 385 ms are the target's.
 //! So the lag counts as a part of the smallest latency in the report.
+//!
+//! A late generator reads an answer together with what arrived after it. The kernel then reports
+//! the arrival of the last byte, an upper bound. By how much it may be too large is seen in how much
+//! later the generator read: the difference of the two latencies at the same percentile. This counts
+//! where more than one answer in a hundred has no exact arrival.
 //!
 //! An arrival depends on no answer, so the generator causes every missing arrival. A turn of
 //! `every` also waits for the answer to the turn before it, so a slow target delays turns: that is
@@ -63,6 +69,8 @@ pub const SHORTFALL_INVALID: f64 = 0.05;
 pub const LAG_PART_DEGRADED: f64 = 0.1;
 /// Lag as a part of a latency above which a run is invalid, if the kernel timed the arrivals.
 pub const LAG_PART_INVALID: f64 = 0.5;
+/// Difference between the two clocks, in microseconds, above which it may degrade a run.
+pub const READ_LATE_US: u64 = 1_000;
 /// Share of answers that may belong to another request above which a run is degraded.
 pub const DOUBTFUL_DEGRADED: f64 = 0.01;
 /// Share of answers that may belong to another request above which a run is invalid.
@@ -115,6 +123,8 @@ pub struct ValidityFacts {
     pub lag_most_at_ms: Option<u64>,
     /// Whether the kernel timed the arrival of answers: then reading late is no part of a latency.
     pub arrivals_are_known: bool,
+    /// The share of answers whose exact arrival the kernel reported; `None` without answers.
+    pub by_kernels_clock: Option<f64>,
     /// The latencies in the report.
     pub latencies: Vec<ShownLatency>,
     /// Answers that an `expect` accepted.
@@ -177,12 +187,16 @@ pub struct MissingMachine {
 }
 
 /// A latency that the report shows.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ShownLatency {
     /// The latency's name, as in a threshold.
     pub name: &'static str,
     /// The measured values, in microseconds.
     pub us: LatencySummary,
+    /// The values of the answered ones until the answers arrived, in microseconds.
+    pub arrived_us: LatencySummary,
+    /// The values of the answered ones until the generator read the answers, in microseconds.
+    pub seen_us: LatencySummary,
     /// The statistics that a threshold compares: `p999`, `max`.
     pub judged: Vec<String>,
 }
@@ -198,6 +212,7 @@ impl Validity {
             Some(found_late) => found.push(found_late),
             None => found.extend(facts.owned_tail_reason().map(|reason| (Grade::Degraded, reason))),
         }
+        found.extend(facts.read_late_reason().map(|reason| (Grade::Degraded, reason)));
         let missing = facts.arrivals_intended.saturating_sub(facts.arrivals_achieved);
         found.extend(shortfall("arrivals", missing, facts.arrivals_intended));
         found.extend(shortfall("turns of `every`", facts.turns_missed, facts.turns_intended));
@@ -286,6 +301,26 @@ impl ValidityFacts {
         Some((grade.min(by_part), format!("{late}, up to {percent:.0} % of the p99 of {name}")))
     }
 
+    /// Returns the reason if late reads leave the arrival of answers uncertain.
+    fn read_late_reason(&self) -> Option<String> {
+        let share = self.by_kernels_clock.filter(|_| !self.arrivals_are_known)?;
+        let uncertain = self.latencies.iter().filter_map(|latency| {
+            let ShownLatency { name, arrived_us: us, seen_us, .. } = latency;
+            let pairs = [("p50", us.p50, seen_us.p50), ("p99", us.p99, seen_us.p99)];
+            let most = pairs.into_iter().max_by_key(|(_, us, seen)| seen.saturating_sub(*us))?;
+            let late = most.2.saturating_sub(most.1);
+            let is_large = late > READ_LATE_US && late as f64 > most.1 as f64 * LAG_PART_DEGRADED;
+            is_large.then_some((late, *name, most.0))
+        });
+        let (late, name, statistic) = uncertain.max()?;
+        Some(format!(
+            "the generator read answers late, many together: the kernel timed the arrival of \
+             {:.0} % of them, and the {statistic} of {name} may be too large by {} or more",
+            share * 100.0,
+            brief_micros(late)
+        ))
+    }
+
     /// Returns the grade for answers that cannot be told from other messages, with the reason;
     /// `None` if it is valid.
     fn doubtful_answers_grade(&self) -> Option<(Grade, String)> {
@@ -357,7 +392,7 @@ impl ValidityFacts {
             return Some(self.lateness(&format!("p99.9 and above ({}) are", owned.join(", "))));
         }
         let judged = self.latencies.iter().find_map(|latency| {
-            let ShownLatency { name, us, judged } = latency;
+            let ShownLatency { name, us, judged, .. } = latency;
             let stats = [("p999", us.p999, self.lag_us.p999), ("max", us.max, self.lag_us.max)];
             let owned = |(stat, us, lag_us): &(&str, u64, u64)| {
                 judged.iter().any(|judged| judged == stat) && is_owned(*us, *lag_us)

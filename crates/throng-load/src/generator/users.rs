@@ -374,7 +374,7 @@ impl Generator {
                 // Only this generator delayed it.
                 self.stats.lag.record_us(now.micros_since(until));
             }
-            let (socket, arrival) = (SocketStatus::Busy, None);
+            let (socket, arrival) = (SocketStatus::Busy, Arrival::Unknown);
             let (session, out, index) = (&mut session, &mut out, key.index());
             let parts = UserParts { user, session, out, socket, now, arrival, index };
             self.handle(parts, Input::Stop, &mut Requests::default());

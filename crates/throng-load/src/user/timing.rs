@@ -18,13 +18,13 @@ pub(crate) struct AnswerTiming {
 impl AnswerTiming {
     /// Returns the timing of what this core itself did at `at`: both clocks say the same.
     pub(crate) const fn own(at: Instant) -> Self {
-        Self { seen_at: at, arrival: None }
+        Self { seen_at: at, arrival: Arrival::Unknown }
     }
 
     /// Returns the best known moment of arrival: the kernel's, else that at which this core read
     /// it, which is an upper bound. It is never later than `seen_at`.
     pub(crate) fn arrived_at(self) -> Instant {
-        self.arrival.map_or(self.seen_at, |at| at.min(self.seen_at))
+        self.arrival.moment().map_or(self.seen_at, |at| at.min(self.seen_at))
     }
 
     /// Reports whether it arrived before `at`, whatever the difference between the two clocks.
@@ -39,9 +39,9 @@ impl AnswerTiming {
         arrived.record_us(self.arrived_at().micros_since(from));
     }
 
-    /// Returns the number of answers whose arrival only this core's clock reports.
+    /// Returns the number of answers for which the kernel did not report the exact arrival.
     pub(crate) fn by_own_clock(self) -> u64 {
-        u64::from(self.arrival.is_none())
+        u64::from(!matches!(self.arrival, Arrival::At(_)))
     }
 }
 
@@ -68,12 +68,13 @@ mod tests {
 
     #[test]
     fn each_answer_counts_once_by_each_clock() {
-        check(Some(at(101)), 1);
-        check(None, 7);
+        check(Arrival::At(at(101)), 1);
+        check(Arrival::By(at(102)), 2);
+        check(Arrival::Unknown, 7);
     }
 
     #[test]
     fn no_answer_arrives_after_it_was_read() {
-        check(Some(at(108)), 7);
+        check(Arrival::At(at(108)), 7);
     }
 }

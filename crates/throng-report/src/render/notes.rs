@@ -115,12 +115,13 @@ fn clocks_note(summary: &Summary) -> Option<String> {
     .any(|(arrived, seen)| differ(&arrived, &seen));
     let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
     match by_own {
-        Some(share) => Some(format!(
-            "The kernel timed the arrival of {} of the answers. The others are timed by the \
-             generator, as late as it read them.",
+        Some(share) if differs || share == 0.0 => Some(format!(
+            "The kernel timed the arrival of {} of the answers. For the others an upper bound \
+             counts: the arrival of later bytes that were read with them, or the moment at which \
+             the generator read them.",
             percent(share)
         )),
-        None => differs.then(|| {
+        _ => differs.then(|| {
             "Latencies end when the answer arrived, by the kernel's clock. As seen: when the busy \
              generator read it."
                 .to_owned()

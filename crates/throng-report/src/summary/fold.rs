@@ -146,13 +146,18 @@ impl SummaryFold {
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
         let http = self.http();
+        macro_rules! clocks {
+            ($of:expr) => {
+                [$of.judged_us, $of.latency_us, $of.seen_us]
+            };
+        }
         let latencies = self.shown_latencies([
-            ("connect", Some(connect.judged_us)),
-            ("message", Some(message.judged_us)),
-            ("join", join.as_ref().map(|join| join.judged_us)),
-            ("push", push.as_ref().map(|push| push.judged_us)),
-            ("http", http.as_ref().map(|http| http.judged_us)),
-            ("broadcast", broadcast.as_ref().map(|broadcast| broadcast.latency_us)),
+            ("connect", Some(clocks!(connect))),
+            ("message", Some(clocks!(message))),
+            ("join", join.as_ref().map(|join| clocks!(join))),
+            ("push", push.as_ref().map(|push| clocks!(push))),
+            ("http", http.as_ref().map(|http| clocks!(http))),
+            ("broadcast", broadcast.as_ref().map(|of| [of.latency_us, of.latency_us, of.seen_us])),
         ]);
         let facts = ValidityFacts {
             latencies,
@@ -464,7 +469,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-fn ratio(part: u64, whole: u64) -> Option<f64> {
+pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

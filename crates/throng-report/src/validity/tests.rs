@@ -31,6 +31,7 @@ fn stalled(latency_us_p999: u64, count: u64, judged: &[&'static str]) -> Validit
         name: "message",
         us,
         judged: judged.iter().map(ToString::to_string).collect(),
+        ..ShownLatency::default()
     };
     let lag_most_at_ms = Some(312_400);
     ValidityFacts { lag_us, lag_most_at_ms, latencies: vec![latency], ..sound() }
@@ -87,7 +88,7 @@ fn lag_degrades_above_ten_and_invalidates_above_a_hundred_milliseconds() {
 /// Facts of a run in which the kernel timed the arrival of answers; `p99_us` is the smallest
 /// p99.
 fn timed_by_kernel(lag_us: u64, p99_us: u64) -> ValidityFacts {
-    let latency = |name, p99| ShownLatency { name, us: late(p99), judged: Vec::new() };
+    let latency = |name, p99| ShownLatency { name, us: late(p99), ..ShownLatency::default() };
     let latencies = vec![latency("message", p99_us), latency("join", 30_000_000)];
     ValidityFacts { lag_us: late(lag_us), arrivals_are_known: true, latencies, ..sound() }
 }
@@ -234,4 +235,33 @@ fn a_lost_machine_is_named_with_its_part_and_its_time() {
     assert_eq!(one.grade, Grade::Degraded);
     assert_eq!(one.reasons, ["the agent b, 33 % of the load, is missing from 12 s on"]);
     assert_eq!(of(&[missing("b", 33), missing("c", 33)]).grade, Grade::Invalid);
+}
+
+#[test]
+fn answers_that_were_read_late_and_together_are_uncertain() {
+    let facts = |arrived_us, share| {
+        let [arrived_us, seen_us] = [late(arrived_us), late(11_800)];
+        let latency = ShownLatency {
+            name: "message",
+            us: arrived_us,
+            arrived_us,
+            seen_us,
+            ..Default::default()
+        };
+        let by_kernels_clock = Some(share);
+        ValidityFacts {
+            latencies: vec![latency],
+            arrivals_are_known: share >= 0.99,
+            by_kernels_clock,
+            ..sound()
+        }
+    };
+    check(
+        facts(5_000, 0.2),
+        Grade::Degraded,
+        "the generator read answers late, many together: the kernel timed the arrival of 20 % of \
+         them, and the p99 of message may be too large by 6.80 ms or more",
+    );
+    check(facts(5_000, 0.995), Grade::Valid, "");
+    check(facts(11_700, 0.2), Grade::Valid, "");
 }

@@ -119,7 +119,7 @@ impl Play {
             is_closed_model: true,
             port_tries_max: 0,
             trace: None,
-            arrival: None,
+            arrival: Arrival::Unknown,
         }
     }
 
@@ -161,9 +161,9 @@ impl Play {
             name if name.starts_with("http-of-") => {
                 let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
                 let at = Instant::from_nanos(ms * 1_000_000);
-                self.arrival = Some(at);
+                self.arrival = Arrival::At(at);
                 let actions = self.http(now, response(rest));
-                self.arrival = None;
+                self.arrival = Arrival::Unknown;
                 return actions;
             }
             "bytes" => Input::Bytes(rest.as_bytes()),

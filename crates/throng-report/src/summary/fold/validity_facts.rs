@@ -1,6 +1,6 @@
 //! What the grade of a run follows from.
 
-use super::SummaryFold;
+use super::{SummaryFold, ratio};
 use crate::runfile::RunEndReason;
 use crate::summary::ArrivalsSummary;
 use crate::summary::rates::{IntervalGrowth, rate_most};
@@ -17,7 +17,7 @@ impl SummaryFold {
         arrivals: &ArrivalsSummary,
     ) -> ValidityFacts {
         let last = &self.load.last;
-        let counters = &last.counters;
+        let (counters, arrival) = (&last.counters, &self.load.arrival);
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let goes_on = end.is_none() && !end_missing;
         ValidityFacts {
@@ -26,6 +26,7 @@ impl SummaryFold {
             lag_us: LatencySummary::from(&self.load.lag),
             lag_most_at_ms: self.load.lag_most_at_ms,
             arrivals_are_known: self.load.arrivals_are_known(),
+            by_kernels_clock: ratio(arrival.by_kernel(), arrival.answers()),
             answers: counters.messages_answered,
             answers_doubtful: counters.answers_doubtful,
             answers_out_of_step: counters.answers_out_of_step,
@@ -65,16 +66,17 @@ impl SummaryFold {
         }
     }
 
-    /// Returns the latencies that were measured, each with what the thresholds judge of it.
+    /// Returns the latencies that were measured (judged, until the answers arrived, and until they
+    /// were read), each with what the thresholds judge of it.
     pub(super) fn shown_latencies<const N: usize>(
         &self,
-        latencies: [(&'static str, Option<LatencySummary>); N],
+        latencies: [(&'static str, Option<[LatencySummary; 3]>); N],
     ) -> Vec<ShownLatency> {
         let shown = latencies.into_iter().filter_map(|(name, latency)| {
-            let us = latency.filter(|us| us.count > 0)?;
+            let [us, arrived_us, seen_us] = latency.filter(|[us, ..]| us.count > 0)?;
             let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
             let judged = judged.filter(|(of, _)| of == name).map(|(_, stat)| stat.name()).collect();
-            Some(ShownLatency { name, us, judged })
+            Some(ShownLatency { name, us, arrived_us, seen_us, judged })
         });
         shown.collect()
     }
