@@ -17,6 +17,7 @@ mod cpus;
 mod diagnosis;
 mod endpoint_facts;
 mod fact;
+pub mod fds;
 pub mod files;
 mod finding_machines;
 mod first_error;

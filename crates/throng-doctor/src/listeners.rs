@@ -1,5 +1,7 @@
 //! Listeners and their queues, by `sock_diag`.
 
+use std::collections::BTreeSet;
+
 use throng_driver::netlink::{Diag, DiagError, DiagSocket, Family, ListenerState, States};
 
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
@@ -13,6 +15,8 @@ pub struct ListenerSummary {
     pub accept_queue: u64,
     /// Connections that wait to be accepted at the fullest listener.
     pub accept_queue_most: u64,
+    /// Listeners at which connections wait, while another of the same address has none.
+    pub behind: u64,
     /// Smallest backlog.
     pub backlog: u64,
     /// Listeners with a full queue: the next connection is dropped.
@@ -35,6 +39,9 @@ impl ListenerSummary {
             summary.listeners += 1;
             summary.accept_queue += queue;
             summary.accept_queue_most = summary.accept_queue_most.max(queue);
+            let has_none = |other: &ListenerState| other.accept_queue == 0;
+            let mut twins = listeners.iter().filter(|other| other.addr == listener.addr);
+            summary.behind += u64::from(queue > 0 && twins.any(has_none));
             summary.full += u64::from(queue > backlog);
             summary.drops = summary.drops.zip(listener.drops).map(|(all, n)| all + u64::from(n));
         }
@@ -76,15 +83,51 @@ impl ListenerReader {
     }
 
     fn count(&mut self, listeners: &[ListenerState], states: States, ports: &[u16]) -> Fact<u64> {
-        let on = |port| ports.is_empty() || ports.contains(&port);
-        let mine = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
-        let families = [(Family::V4, mine(true)), (Family::V6, mine(false))];
+        let families = families(listeners, ports);
         self.query(|socket| {
             let mut count = 0;
-            for (family, _) in families.into_iter().filter(|(_, listens)| *listens) {
+            for family in families {
                 count += socket.count(family, states, ports)?;
             }
             Ok(count)
+        })
+    }
+
+    /// Gives each accepted connection whose local port is one of `ports` and that may have unread
+    /// bytes, of the IP versions with a listener there. It costs as much as [`Self::established`].
+    pub fn accepted(
+        &mut self,
+        listeners: &[ListenerState],
+        ports: &[u16],
+        mut each: impl FnMut(&Diag),
+    ) -> Fact<()> {
+        let families = families(listeners, ports);
+        self.query(|socket| {
+            for family in families {
+                // A connection in an accept queue has no inode yet.
+                socket.each(family, States::READABLE, ports, |connection| {
+                    if connection.inode != 0 {
+                        each(connection);
+                    }
+                })?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the inodes of up to some sockets of this network namespace that their peers have
+    /// closed and their processes have not. It walks all sockets, as [`Self::syn_recv`] does.
+    pub fn close_wait(&mut self) -> Fact<BTreeSet<u64>> {
+        self.query(|socket| {
+            let mut found = BTreeSet::new();
+            for family in [Family::V4, Family::V6] {
+                socket.each(family, States::CLOSE_WAIT, &[], |connection| {
+                    if connection.inode != 0 && found.len() < CLOSE_WAIT_MAX {
+                        found.insert(u64::from(connection.inode));
+                    }
+                })?;
+            }
+            Ok(found)
         })
     }
 
@@ -115,6 +158,14 @@ impl ListenerReader {
     }
 }
 
+/// Returns the IP versions with a listener on `ports`; no ports means all.
+fn families(listeners: &[ListenerState], ports: &[u16]) -> Vec<Family> {
+    let on = |port| ports.is_empty() || ports.contains(&port);
+    let has = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
+    let of = |(family, v4)| has(v4).then_some(family);
+    [(Family::V4, true), (Family::V6, false)].into_iter().filter_map(of).collect()
+}
+
 /// Converts an error of `sock_diag` into a reason.
 fn why(error: DiagError) -> Unknown {
     let reason = match error {
@@ -136,6 +187,9 @@ fn why(error: DiagError) -> Unknown {
 /// The most connections on one port that are read.
 const CONNECTIONS_MAX: usize = 1_024;
 
+/// The most sockets in CLOSE-WAIT that are read.
+const CLOSE_WAIT_MAX: usize = 100_000;
+
 /// The name of `sock_diag` as the source of a fact.
 const SOURCE: &str = "sock_diag";
 
@@ -152,6 +206,7 @@ mod tests {
     fn only_the_sampled_ports_count() {
         let all = [
             listener("127.0.0.1:5555", 3, 128),
+            listener("127.0.0.1:5555", 0, 128),
             listener("[::]:5555", 65, 64),
             listener("0.0.0.0:22", 9, 10),
         ];
@@ -159,15 +214,16 @@ mod tests {
         assert_eq!(
             mine,
             ListenerSummary {
-                listeners: 2,
+                listeners: 3,
                 accept_queue: 68,
                 accept_queue_most: 65,
+                behind: 1,
                 backlog: 64,
                 full: 1,
-                drops: Some(40),
+                drops: Some(60),
             }
         );
-        assert_eq!(ListenerSummary::of(&all, &[]).listeners, 3);
+        assert_eq!(ListenerSummary::of(&all, &[]).listeners, 4);
         assert_eq!(ListenerSummary::of(&all, &[80]), ListenerSummary::default());
     }
 }

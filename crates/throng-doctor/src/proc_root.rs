@@ -85,6 +85,24 @@ impl ProcRoot {
         list().map_err(|error| Unknown::new(path, error)).into()
     }
 
+    /// Returns the number of names in a directory. Where they must be read one by one, more than
+    /// [`ENTRIES_MAX`] are unknown.
+    pub fn count_entries(&self, path: &str) -> Fact<u64> {
+        let count = || -> io::Result<u64> {
+            let full = self.0.join(path);
+            // Since Linux 6.2, the size of `/proc/PID/fd` is the number of fds. Before it is zero.
+            let size = if self.is_live() { fs::metadata(&full)?.len() } else { 0 };
+            match size {
+                0 => match fs::read_dir(full)?.take(ENTRIES_MAX).count() {
+                    ENTRIES_MAX => Err(io::Error::other("too many entries")),
+                    count => Ok(count as u64),
+                },
+                size => Ok(size),
+            }
+        };
+        count().map_err(|error| Unknown::new(path, error)).into()
+    }
+
     /// Opens a file for repeated reads.
     pub fn keep(&self, path: impl Into<String>) -> KeptFile {
         let path = path.into();
@@ -154,6 +172,9 @@ impl KeptFile {
 
 /// The bytes of one read: a page, as the kernel writes it.
 const PIECE_BYTES: usize = 4096;
+
+/// The names of a directory that are read one by one to count them: about a millisecond.
+const ENTRIES_MAX: usize = 4_096;
 
 /// The most bytes of a file: none read here is longer, even with thousands of CPUs. A path to
 /// something else ends here.

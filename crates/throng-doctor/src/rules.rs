@@ -55,6 +55,7 @@ mod server_lost;
 mod server_restarted;
 mod server_slow;
 mod server_stalled;
+mod serves_only_some;
 mod slow_consumers;
 mod slow_instance;
 mod softnet_drops;
@@ -84,6 +85,7 @@ pub const RULES: &[Rule] = &[
     server_restarted::RULE,
     fds_exhausted::RULE,
     connections_max_reached::RULE,
+    serves_only_some::RULE,
     ports_exhausted::RULE,
     port_conflict::RULE,
     epoll_watches_exhausted::RULE,

@@ -9,17 +9,21 @@ mod programs;
 mod record;
 mod stretches;
 mod threads;
+mod unread;
 
 use std::collections::BTreeSet;
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
-use throng_report::{Endpoint, EndpointFacts, MachineUse, Metric, ProcessMetric, ProcessUse};
+use throng_report::{
+    Endpoint, EndpointFacts, MachineUse, Metric, ProcessMetric, ProcessUse, RunEventKind,
+};
 
 use crate::cgroup::CgroupReader;
 use crate::cpu::OneCpu;
 use crate::endpoint_facts::kernel_facts;
 use crate::fact::{Fact, Reason, Unknown};
+use crate::fds::{FdKinds, count_fds, fd_kinds, is_full};
 use crate::limits::limits;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::proc_root::ProcRoot;
@@ -32,6 +36,7 @@ use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
 use stretches::{STEP, StretchMeter};
 use threads::ThreadMeter;
+use unread::UnreadMeter;
 
 /// The sources of a sampler.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +90,8 @@ pub struct Sampler {
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SocketCountMeter,
+    /// Connections that the server does not read, if the ports are known.
+    unread: Option<UnreadMeter>,
     /// The schedule for established connections, if they are counted.
     established: Option<SocketCountMeter>,
     stays_on_its_thread: PhantomData<*const ()>,
@@ -99,6 +106,8 @@ struct KnownProcess {
     rss_bytes_at_start: Option<u64>,
     /// Soft [`Limit::FDS`](throng_report::Limit::FDS) of the process.
     fds_max: Option<u64>,
+    /// Processes whose nearly full table was reported.
+    fds_reported: BTreeSet<u32>,
     groups: CgroupReader,
     threads: ThreadMeter,
     process_tree: ProcessTree,
@@ -113,8 +122,9 @@ impl Sampler {
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         let (constants, constants_unknown) = kernel_facts(&root);
         // Without ports, the count would include the clients' sockets on loopback.
-        let counts_established = options.counts_established && !options.ports.is_empty();
-        let meters = if counts_established { 2 } else { 1 };
+        let has_ports = !options.ports.is_empty();
+        let counts_established = options.counts_established && has_ports;
+        let meters = 1 + u32::from(has_ports) + u32::from(counts_established);
         Self {
             files: ProcFiles::new(&root),
             constants,
@@ -133,6 +143,7 @@ impl Sampler {
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SocketCountMeter::new(meters),
+            unread: has_ports.then(|| UnreadMeter::new(SocketCountMeter::new(meters))),
             established: counts_established.then(|| SocketCountMeter::new(meters)),
             stays_on_its_thread: PhantomData,
             root,
@@ -218,6 +229,7 @@ impl Sampler {
         out.set(Metric::LISTENER_COUNT, mine.listeners);
         out.set(Metric::LISTENER_ACCEPT_QUEUE, mine.accept_queue);
         out.set(Metric::LISTENER_ACCEPT_QUEUE_MOST, mine.accept_queue_most);
+        out.set(Metric::LISTENER_BEHIND, mine.behind);
         out.set(Metric::LISTENER_FULL, mine.full);
         if mine.listeners > 0 {
             out.set(Metric::LISTENER_BACKLOG, mine.backlog);
@@ -231,6 +243,10 @@ impl Sampler {
             self.syn_recv.record(now, cost);
             out.set_some(Metric::LISTENER_SYN_RECV, count);
             out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
+        }
+        if let Some(meter) = &mut self.unread {
+            let listeners = (&all[..], &self.ports[..]);
+            meter.sample(out, now, network.sockets, &mut self.listeners, listeners);
         }
         // Drops say nothing about established connections.
         if let Some(meter) = &mut self.established
@@ -262,9 +278,9 @@ impl Sampler {
                 out.processes.push(ProcessSample { program, used });
                 continue;
             }
-            if fds_max.is_none() {
-                let limits = out.take(limits(&self.root, watched.pid));
-                *fds_max = limits.and_then(|limits| limits.open_files.soft);
+            // A process may change its own limit, and `prlimit` that of another.
+            if let Some(limits) = out.take(limits(&self.root, watched.pid)) {
+                *fds_max = limits.open_files.soft;
             }
             out.set_some(ProcessMetric::FDS_MAX.of(program), *fds_max);
             // Errors of the control group are reported once, for the first process.
@@ -280,6 +296,7 @@ impl Sampler {
             let used = between.and_then(|(from, to)| known.stretches.used_between(from, to));
             out.set_some(ProcessMetric::GAP_CPU_US.of(program), used);
             known.record_process_tree(&self.root, out, now);
+            known.record_fds(&self.root, &mut self.listeners, out);
         }
     }
 
@@ -314,6 +331,7 @@ impl KnownProcess {
             was_there: is_there(root, watched.pid),
             rss_bytes_at_start: None,
             fds_max: None,
+            fds_reported: BTreeSet::new(),
             groups: CgroupReader::locate(root, watched.pid),
             threads: ThreadMeter::default(),
             process_tree: ProcessTree::new(watched.pid, watched.also.clone()),
@@ -321,6 +339,37 @@ impl KnownProcess {
             stepped_at: None,
             watched,
         }
+    }
+
+    /// Counts the open fds. What they are is read once, when the server's table is nearly full.
+    fn record_fds(
+        &mut self,
+        root: &ProcRoot,
+        listeners: &mut ListenerReader,
+        out: &mut KernelSample,
+    ) {
+        let program = self.watched.program;
+        let count = |pid: u32| Some((*count_fds(root, pid).known()?, pid));
+        let most = self.process_tree.members().into_iter().filter_map(count).max();
+        out.set_some(ProcessMetric::FDS.of(program), most.map(|(open, _)| open));
+        let (Some((open, pid)), Some(fds_max)) = (most, self.fds_max) else { return };
+        if !is_full(open, fds_max) || program != Endpoint::Server || !self.fds_reported.insert(pid)
+        {
+            return;
+        }
+        let close_wait = listeners.close_wait().known().cloned().unwrap_or_default();
+        let Some(kinds) = fd_kinds(root, pid, &close_wait).known().cloned() else { return };
+        let FdKinds { sockets, close_wait, files, path, of_path } = kinds;
+        out.events.push(RunEventKind::ServerFdsFull {
+            pid,
+            open,
+            fds_max,
+            sockets,
+            close_wait,
+            files,
+            path,
+            of_path,
+        });
     }
 
     /// Reads the CPU time, memory and threads of the program's processes.

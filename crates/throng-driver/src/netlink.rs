@@ -69,6 +69,8 @@ impl States {
     pub const CLOSE_WAIT: Self = Self(1 << 8);
     /// Listeners.
     pub const LISTEN: Self = Self(1 << 10);
+    /// Established connections, and those that only the peer has closed.
+    pub const READABLE: Self = Self(Self::ESTABLISHED.0 | Self::CLOSE_WAIT.0);
     /// All states except LISTEN.
     pub const CONNECTIONS: Self = Self(0xfff & !Self::LISTEN.0);
 }
@@ -194,6 +196,23 @@ impl DiagSocket {
             }
         })?;
         Ok(found)
+    }
+
+    /// Gives each socket of `family` that is in one of `states` and has one of `ports` as its local
+    /// port; an empty list means any port. It costs as much as [`Self::count`], and ports that are
+    /// scattered over hundreds of ranges are refused.
+    pub fn each(
+        &mut self,
+        family: Family,
+        states: States,
+        ports: &[u16],
+        each: impl FnMut(&Diag),
+    ) -> Result<(), DiagError> {
+        let ranges = wire::ranges(ports);
+        if ranges.len() > wire::RANGES_MAX {
+            return Err(DiagError::Refused(Errno::TOOBIG));
+        }
+        self.query(family, states, &ranges, each)
     }
 
     fn query(

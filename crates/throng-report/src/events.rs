@@ -115,6 +115,27 @@ pub enum RunEventKind {
         /// The program's name.
         program: String,
     },
+    /// The fd table of the server's process is full, or nearly: accept() will fail with EMFILE. See
+    /// what the fds are: close those that leak, or raise [`Limit::FDS`] of the server. Reported once
+    /// for each process.
+    ServerFdsFull {
+        /// The process's id.
+        pid: u32,
+        /// Open fds.
+        open: u64,
+        /// The most fds that it may have.
+        fds_max: u64,
+        /// Sockets among them, in any state.
+        sockets: u64,
+        /// The part of the sockets that their peers have closed and the server has not.
+        close_wait: u64,
+        /// Files and devices.
+        files: u64,
+        /// The path that most of the files have, or else the folder that most are in.
+        path: Option<String>,
+        /// Files with this path, or in this folder.
+        of_path: u64,
+    },
     /// No process listens on the target's port, and a connection uses it as its source port, so no
     /// server can bind it. Keep the port out of the ephemeral range with
     /// `net.ipv4.ip_local_reserved_ports`.
@@ -289,6 +310,13 @@ impl fmt::Display for RunEventKind {
             }
             Self::ServerProcessEnded { pid, program } => {
                 write!(f, "the server's process {program} (pid {pid}) has ended")
+            }
+            Self::ServerFdsFull { pid, open, fds_max, sockets, close_wait, files, .. } => {
+                write!(
+                    f,
+                    "the server's process (pid {pid}) has {open} of {fds_max} fds open: {sockets} \
+                     sockets ({close_wait} in CLOSE_WAIT), {files} files"
+                )
             }
             Self::PortTaken { port, connection, holder } => {
                 write!(f, "port {port} is taken as a source port: {connection} ({holder})")

@@ -335,6 +335,8 @@ metrics! {
         LISTENER_ACCEPT_QUEUE: Gauge, "listener.accept_queue", Number;
         /// Connections that wait at the fullest of them.
         LISTENER_ACCEPT_QUEUE_MOST: Gauge, "listener.accept_queue_most", Number;
+        /// Those at which connections wait, while another of the same address has none.
+        LISTENER_BEHIND: Gauge, "listener.behind", Number;
         /// Smallest backlog of them.
         LISTENER_BACKLOG: Gauge, "listener.backlog", Number;
         /// Those whose accept queue is full.
@@ -343,6 +345,12 @@ metrics! {
         LISTENER_DROPS: Counter, "listener.drops", Number;
         /// Their connections in SYN-RECV; sampled seldom, and not at all above 500,000 sockets.
         LISTENER_SYN_RECV: Gauge, "listener.syn_recv", Number;
+        /// Accepted connections on their ports whose bytes the server has not begun to read since
+        /// the count before; sampled seldom, and not at all above 500,000 sockets.
+        LISTENER_UNREAD: Gauge, "listener.unread", Number;
+        /// Accepted connections on their ports that the client has closed and the server has not
+        /// (CLOSE_WAIT); sampled with `listener.unread`.
+        LISTENER_CLOSE_WAIT: Gauge, "listener.close_wait", Number;
         /// Established connections on their ports; sampled seldom, and not at all above 500,000
         /// sockets; by `throng doctor --watch --port` alone.
         LISTENER_ESTABLISHED: Gauge, "listener.established", Number;
@@ -478,6 +486,8 @@ process_metrics! {
     THROTTLED_US: Counter, "throttled_us", Us;
     /// Tightest CPU quota of its control groups.
     CPU_LIMIT_MILLICPUS: Gauge, "cpu_limit_millicpus", Millicpus;
+    /// Open fds in the table of the first thread, of the process that has the most.
+    FDS: Gauge, "fds", Number;
     /// Fds that one of its tables may hold (soft `RLIMIT_NOFILE`).
     FDS_MAX: Gauge, "fds_max", Number;
 }

@@ -13,9 +13,9 @@
 //!
 //! 1. Give a server of `servers/` the fault, or add a server. It writes its port as the first line
 //!    of its output, and ends with its standard input.
-//! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`]): its
-//!    name, its description, the id of the finding that must come first, and words that it must
-//!    say. A run takes 6 to 8 seconds.
+//! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
+//!    [`places`]): its name, its description, the id of the finding that must come first, and
+//!    words that it must say. A run takes 6 to 8 seconds.
 //! 3. Run it alone: `THRONG_DISEASES=name cargo test -p throng-cli --test diseases -- --nocapture`.
 //!    Separate several names by commas; a part of a name is enough. The run files stay in
 //!    `target/tmp/diseases/`, for `throng report`.
@@ -24,6 +24,7 @@
 #[path = "../causes/mod.rs"]
 #[allow(dead_code, reason = "walls use the rest of it")]
 mod causes;
+mod places;
 mod refusals;
 mod requests;
 mod series;
@@ -39,7 +40,7 @@ static DISEASES: Kind = Kind {
     // They wait for nearly all of their time.
     at_a_time: 5,
     needs_quiet: true,
-    groups: &[series::DISEASES, refusals::DISEASES, requests::DISEASES],
+    groups: &[series::DISEASES, refusals::DISEASES, requests::DISEASES, places::DISEASES],
 };
 
 #[test]

@@ -1,20 +1,32 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Limit, Metric, RunEventKind, Side};
+use throng_report::{
+    Endpoint, Evidence, Finding, Limit, Metric, ProcessMetric, RunEventKind, Side,
+};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
 use crate::counted::{connections, counted};
+use crate::fds::is_full;
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 
-pub(super) const RULE: Rule = Rule::new("fds_exhausted", find)
-    .with(&[RuleTrait::WithoutLoad])
-    .explains(&["accept_queue_overflow", "half_open", "retransmits", "server_slow"]);
+pub(super) const RULE: Rule =
+    Rule::new("fds_exhausted", find).with(&[RuleTrait::WithoutLoad]).explains(&[
+        "accept_queue_overflow",
+        "half_open",
+        "retransmits",
+        "server_slow",
+        "http_statuses",
+        "server_closes_early",
+    ]);
 
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    of_the_system(run).or_else(|| of_the_generator(run)).or_else(|| of_the_server(run))
+    of_the_system(run)
+        .or_else(|| of_the_generator(run))
+        .or_else(|| of_the_server(run))
+        .or_else(|| of_a_foreign_server(run))
 }
 
 /// Looks for `ENFILE` on either side: all programs share this limit.
@@ -106,6 +118,124 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
+/// Looks for a full table in a server that does not report its errors: its fds are counted.
+fn of_a_foreign_server(run: &RunView<'_>) -> Option<Finding> {
+    let is_foreign = run.samples().iter().all(|sample| sample.interval.server.is_none());
+    let full = FullTable::of(run).filter(|_| is_foreign)?;
+    let unserved = || run.load_growth("timeouts_unserved", |load| load.timeouts_unserved);
+    let failed = || {
+        let statuses = run.errors_of_family("http_status").into_iter();
+        statuses.map(|(_, growth)| growth).next()
+    };
+    let symptom = accept_backlog(run)
+        .or_else(|| unserved().map(|growth| growth.evidence()))
+        .or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))
+        .or_else(|| failed().map(|growth| growth.evidence()))?;
+    let (fds_max, at) = (count(full.fds_max as f64), count(full.at_ms as f64 / 1000.0));
+    let text = format!(
+        "The server's process has all of its {fds_max} fds open since {at} s: accept() fails with \
+         EMFILE, and new connections wait in its accept queue.{}",
+        full.describe()
+    );
+    let evidence = Evidence {
+        counter: ProcessMetric::FDS.server.name().to_owned(),
+        from: full.first as f64,
+        to: full.most as f64,
+        at_ms: full.at_ms,
+    };
+    let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(0.95);
+    Some(finding.with_evidence([evidence, symptom]).remedied_by(full.remedy(run)))
+}
+
+/// The full fd table of the server's process.
+struct FullTable<'a> {
+    fds_max: u64,
+    /// Open fds at first, and at most.
+    first: u64,
+    most: u64,
+    /// The moment from which it was full.
+    at_ms: u64,
+    /// What the fds are, if that was read.
+    kinds: Option<&'a RunEventKind>,
+}
+
+impl<'a> FullTable<'a> {
+    /// Returns the table if it was full in several samples, up to the last one or nearly.
+    fn of(run: &RunView<'a>) -> Option<Self> {
+        let value = |sample: &Sample, metric: ProcessMetric| {
+            let of = |end| run.value(end, sample, metric.server);
+            u64::try_from(of(Endpoint::Server).or_else(|| of(Endpoint::Client))?).ok()
+        };
+        let fds = |sample: &'a Sample| {
+            let fds_max = value(sample, ProcessMetric::FDS_MAX)?;
+            Some((sample.interval.at_ms, value(sample, ProcessMetric::FDS)?, fds_max))
+        };
+        let known: Vec<_> = run.samples().iter().filter_map(fds).collect();
+        let full = known.iter().filter(|(_, fds, fds_max)| is_full(*fds, *fds_max));
+        let full: Vec<_> = full.collect();
+        let (at_ms, _, fds_max) = **full.first().filter(|_| full.len() >= FULL_SAMPLES_MIN)?;
+        let mut events = run.samples().iter().flat_map(|sample| &sample.interval.events);
+        let kinds = events.find(|event| matches!(event.kind, RunEventKind::ServerFdsFull { .. }));
+        Some(Self {
+            fds_max,
+            first: known.first()?.1,
+            most: full.iter().map(|(_, fds, _)| *fds).max()?,
+            at_ms,
+            kinds: kinds.map(|event| &event.kind),
+        })
+    }
+
+    /// Returns a sentence about what the fds are.
+    fn describe(&self) -> String {
+        let Some(RunEventKind::ServerFdsFull { sockets, close_wait, files, path, of_path, .. }) =
+            self.kinds
+        else {
+            return String::new();
+        };
+        let closed = match close_wait {
+            0 => String::new(),
+            some => {
+                format!(" ({} in CLOSE_WAIT: their peers have closed them)", count(*some as f64))
+            }
+        };
+        let named = match path {
+            Some(path) if *of_path > 1 => format!(" ({} of {path})", count(*of_path as f64)),
+            _ => String::new(),
+        };
+        format!(
+            " They are {}{closed} and {}{named}.",
+            counted(*sockets, "socket", "sockets"),
+            counted(*files, "file", "files")
+        )
+    }
+
+    /// Returns what to do: close what leaks, or else make room.
+    fn remedy(&self, run: &RunView<'_>) -> String {
+        let held = self.fds_max.max(run.header.users_planned);
+        let raise = Limit::FDS.raise(held.saturating_mul(2) + SPARE);
+        match self.kinds {
+            Some(RunEventKind::ServerFdsFull { close_wait, .. })
+                if close_wait * LEAK_ONE_IN > self.fds_max =>
+            {
+                format!(
+                    "close each socket when its peer has closed it: find the path in which the \
+                     server forgets that (an error, a time-out, a task that was cancelled); {raise} \
+                     only delays the end"
+                )
+            }
+            Some(RunEventKind::ServerFdsFull { of_path, path: Some(path), .. })
+                if of_path * LEAK_ONE_IN > self.fds_max =>
+            {
+                format!(
+                    "close {path} after use: find where the server opens it and keeps it open; \
+                     {raise} only delays the end"
+                )
+            }
+            _ => format!("{raise} for the server (LimitNOFILE= in a systemd unit)"),
+        }
+    }
+}
+
 /// Returns the command that makes a table large enough. In an open model the number of connections
 /// is not known beforehand: it takes twice those it held.
 fn raise(run: &RunView<'_>, end: Endpoint, held: u64) -> String {
@@ -156,6 +286,12 @@ fn events(run: &RunView<'_>, name: &str, is_it: impl Fn(&RunEventKind) -> bool) 
     })
 }
 
+/// The fewest samples in which a table is full.
+const FULL_SAMPLES_MIN: usize = 2;
+
+/// The share of a table, one in so many, from which fds of one kind leak.
+const LEAK_ONE_IN: u64 = 3;
+
 /// Errnos other than those about fds for which a server stops accepting.
 const OTHER_LIMITS: [&str; 3] = ["ENOSPC", "ENOMEM", "ENOBUFS"];
 
@@ -170,7 +306,7 @@ const WANTED: i64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ProcessMetric, ServerSnapshot};
+    use throng_report::{RunEvent, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;
@@ -225,6 +361,57 @@ mod tests {
         // As much room as there are connections: it stopped accepting, and no other connection
         // waited.
         serving(Run::quiet(), |server, second| server.counters.pauses_fd = second).is_silent(&RULE);
+    }
+
+    /// A run with a foreign server whose table of 300 fds is full from the fifth second on.
+    fn foreign(kinds: RunEventKind) -> Run {
+        let run = Run::quiet().with(ProcessMetric::FDS_MAX.server, 300);
+        run.changed(move |interval, second| {
+            interval.kernel.set(ProcessMetric::FDS.server, (60 * second.min(5)) as i64);
+            if second == 5 {
+                interval.events.push(RunEvent::new(5_000, kinds.clone()));
+            }
+        })
+        .loaded(|load, second| {
+            load.counters.timeouts_unserved = 20 * second.saturating_sub(5);
+            load.errors.add("http_timeout", 20 * second.saturating_sub(5));
+        })
+    }
+
+    fn full(close_wait: u64, of_path: u64) -> RunEventKind {
+        RunEventKind::ServerFdsFull {
+            pid: 7,
+            open: 300,
+            fds_max: 300,
+            sockets: 290 - of_path,
+            close_wait,
+            files: of_path + 2,
+            path: Some("/tmp/log".to_owned()),
+            of_path,
+        }
+    }
+
+    #[test]
+    fn a_foreign_server_without_an_fd_is_reported_with_what_its_fds_are() {
+        let run = foreign(full(250, 0));
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server's process has all of its 300 fds open since 5 s: accept() fails with \
+             EMFILE, and new connections wait in its accept queue"
+        );
+        assert!(found.text.contains("290 sockets (250 in CLOSE_WAIT: their peers"), "{found}");
+        assert!(found.remedy.starts_with("close each socket"), "{found}");
+        let files = foreign(full(0, 200)).speaks(&RULE);
+        assert!(files.text.ends_with("and 202 files (200 of /tmp/log)."), "{files}");
+        assert!(files.remedy.starts_with("close /tmp/log after use"), "{files}");
+        let many = foreign(full(3, 0)).speaks(&RULE);
+        assert!(many.remedy.starts_with("ulimit -n 2200 for the server"), "{many}");
+        let unfelt = foreign(full(0, 0)).loaded(|load, _| {
+            load.counters.timeouts_unserved = 0;
+            load.errors = Default::default();
+        });
+        unfelt.is_silent(&RULE);
     }
 
     #[test]

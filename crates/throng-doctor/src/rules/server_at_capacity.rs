@@ -43,14 +43,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
     // Where the load is constant, answers that take longer and longer have another reason, unless
     // fewer messages are answered than were due.
-    let is_of_queue = || at_a_time.is_some_and(is_below) && falls_behind(&full);
+    // Twice the questions in flight would have twice the answers, if each had its own time.
+    let fills = last.in_flight as f64 >= first.in_flight as f64 * IN_FLIGHT_TIMES;
+    let is_of_queue = || (at_a_time.is_some_and(is_below) || fills) && falls_behind(&full);
     if latency_grows::grows(run) && !is_of_queue() {
         return None;
     }
     let grew = last.users as f64 >= first.users as f64 * USERS_TIMES;
     let late = run.samples().iter().filter(|now| waits(now));
     let late: Vec<_> = late.map(|now| (now, answers(now).1.p50_us)).collect();
-    let is_limited = at_a_time.is_some_and(is_below) || grew;
+    let is_limited = at_a_time.is_some_and(is_below) || grew || (fills && falls_behind(&full));
     if !is_limited || server_slow::is_explained(run, &late) {
         return None;
     }
@@ -147,8 +149,8 @@ fn describe(at_a_time: Option<u64>, service_us: u64) -> (String, String) {
         ),
         None => (
             "something that all answers need allows no more".to_owned(),
-            "find what all answers need: a lock, a pool, a queue with few workers, a limit of \
-             another service"
+            "find what all answers need: a rate limiter that delays (a token bucket, limit_req), a \
+             lock, a pool, a queue with few workers, a limit of another service"
                 .to_owned(),
         ),
     }
@@ -192,6 +194,10 @@ const BEHIND_SHARE: f64 = 0.08;
 
 /// The growth of the users that shows the limit by itself.
 const USERS_TIMES: f64 = 1.5;
+
+/// The growth of the questions in flight that shows the limit by itself, where fewer are answered
+/// than users want to ask.
+const IN_FLIGHT_TIMES: f64 = 1.5;
 
 /// The largest share of the users that the server serves at a time if it has a limit.
 const OF_USERS_MAX: f64 = 0.5;

@@ -1,6 +1,8 @@
 //! The result of one sample.
 
-use throng_report::{Endpoint, KernelCounters, MachineUse, Metric, ProcessUse, ProgramUse};
+use throng_report::{
+    Endpoint, KernelCounters, MachineUse, Metric, ProcessUse, ProgramUse, RunEventKind,
+};
 
 use crate::fact::{Fact, Unknown};
 use crate::netstat::NetCounters;
@@ -17,6 +19,8 @@ pub struct KernelSample {
     /// Other programs that used the most CPU time since the previous scan, the busiest first. They
     /// are looked for only while the sampled programs do not explain how busy the machine is.
     pub programs: Vec<ProgramUse>,
+    /// Events that the sample found.
+    pub events: Vec<RunEventKind>,
     /// Sources that could not be read, and why.
     pub unknown: Vec<Unknown>,
 }

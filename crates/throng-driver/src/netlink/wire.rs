@@ -29,6 +29,16 @@ pub struct Diag {
     pub drops: Option<u32>,
 }
 
+impl Diag {
+    /// Reports whether the peer has closed the connection, and this side has not.
+    pub fn is_close_wait(&self) -> bool {
+        self.state == CLOSE_WAIT
+    }
+}
+
+/// Number of the TCP state CLOSE-WAIT.
+const CLOSE_WAIT: u8 = 8;
+
 /// Message of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiagMessage {

@@ -109,6 +109,7 @@ impl KernelProbe for LiveKernel {
             kernel.request_sample();
         }
         let sample = self.sampler.sample(Clock.now());
+        self.events.extend(sample.events);
         let mut unseen = unreadable_sources("", &sample.unknown);
         let mut reading = KernelReading {
             machine: sample.machine,
@@ -121,6 +122,7 @@ impl KernelProbe for LiveKernel {
             ServerSource::Remote => unseen.push(REMOTE.to_owned()),
             ServerSource::OtherNamespace(kernel) => {
                 let sample = kernel.receive_sample();
+                self.events.extend(sample.events);
                 unseen.extend(unreadable_sources("the server's side: ", &sample.unknown));
                 reading.server_counters = sample.counters;
             }

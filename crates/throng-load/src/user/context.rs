@@ -147,7 +147,19 @@ impl<'a> UserContext<'a> {
     }
 
     pub(crate) fn record(&mut self, record: Record<'_>) {
+        if record.is_of_answer() {
+            self.note_served();
+        }
         self.act(UserAction::Record(self.user.step_pc(), record));
+    }
+
+    /// Counts the connection as served, with its first answer.
+    fn note_served(&mut self) {
+        let is_counted = self.user.link() != Link::Uncounted;
+        if is_counted && !self.user.flags.is_served() {
+            self.user.flags.set_served(true);
+            self.count(|c| c.served += 1);
+        }
     }
 
     /// Records what was expected and what arrived.

@@ -93,6 +93,10 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     if link != Link::Uncounted {
         cx.count(|c| c.connected -= 1);
     }
+    if cx.user.flags.is_served() {
+        cx.user.flags.set_served(false);
+        cx.count(|c| c.served -= 1);
+    }
     let to_retry = http::request_to_retry(cx, reason);
     let ended = cx.user.wait().map(|wait| (wait, Ending::of(wait, link, reason)));
     if let (Some((_, Ending::Lost(kind))), None) = (ended, to_retry) {

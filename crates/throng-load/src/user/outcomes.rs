@@ -40,6 +40,14 @@ enum ServerWait {
 }
 
 impl ServerWait {
+    /// Reports whether the server's program must answer: TCP alone does not end the wait.
+    fn is_for_answer(self) -> bool {
+        match self {
+            Self::Upgrade | Self::Answer | Self::Join | Self::Push | Self::Response => true,
+            Self::Connect | Self::HttpConnect | Self::Unasked | Self::SendSpace => false,
+        }
+    }
+
     /// Returns the server's response that a user waits for.
     fn of(user: &User, program: &Program) -> Option<Self> {
         Some(match user.wait()? {
@@ -89,6 +97,11 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     }
     named::fail(cx);
     if timed_out {
+        match (wait.is_for_answer(), cx.user.flags.is_served()) {
+            (false, _) => {}
+            (true, false) => cx.count(|c| c.timeouts_unserved += 1),
+            (true, true) => cx.count(|c| c.timeouts_served += 1),
+        }
         record_unanswered(cx, wait);
     }
 }

@@ -93,6 +93,19 @@ pub(crate) enum Record<'a> {
     RestOver,
 }
 
+impl Record<'_> {
+    /// Reports whether an answer has arrived that the user waits for, right or wrong.
+    pub(crate) fn is_of_answer(&self) -> bool {
+        matches!(
+            self,
+            Self::Answered { .. }
+                | Self::Replied { .. }
+                | Self::HttpAnswered { .. }
+                | Self::Error(ErrorKind::ExpectMismatch)
+        )
+    }
+}
+
 /// End of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IterationEnd {

@@ -138,19 +138,20 @@ impl std::fmt::Debug for Packed {
     }
 }
 
-/// Flags of a user, in one byte: there are millions.
+/// Flags of a user, in two bytes: there are millions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UserFlags(u8);
+pub(crate) struct UserFlags(u16);
 
 impl UserFlags {
-    const ANSWERING: u8 = 1;
-    const RECEIVES_LOOKALIKES: u8 = 2;
-    const FOLLOWED: u8 = 4;
-    const SENT: u8 = 8;
-    const SENT_AGAIN: u8 = 16;
-    const RECEIVED: u8 = 32;
-    const RECEIVED_AGAIN: u8 = 64;
-    const GREETED: u8 = 128;
+    const ANSWERING: u16 = 1;
+    const RECEIVES_LOOKALIKES: u16 = 2;
+    const FOLLOWED: u16 = 4;
+    const SENT: u16 = 8;
+    const SENT_AGAIN: u16 = 16;
+    const RECEIVED: u16 = 32;
+    const RECEIVED_AGAIN: u16 = 64;
+    const GREETED: u16 = 128;
+    const SERVED: u16 = 256;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -216,6 +217,15 @@ impl UserFlags {
         self.set(Self::RECEIVED, true);
     }
 
+    /// Returns true if an answer has arrived on this connection, right or wrong.
+    pub(crate) const fn is_served(self) -> bool {
+        self.0 & Self::SERVED != 0
+    }
+
+    pub(crate) const fn set_served(&mut self, is_served: bool) {
+        self.set(Self::SERVED, is_served);
+    }
+
     /// Notes that the user has a new connection, on which nothing was sent and nothing came.
     pub(crate) const fn begin_connection(&mut self) {
         let sent = Self::SENT | Self::SENT_AGAIN;
@@ -224,7 +234,7 @@ impl UserFlags {
         self.set(sent | received | unasked, false);
     }
 
-    const fn set(&mut self, flag: u8, is_set: bool) {
+    const fn set(&mut self, flag: u16, is_set: bool) {
         self.0 = if is_set { self.0 | flag } else { self.0 & !flag };
     }
 }

@@ -41,6 +41,14 @@ counters! {
         users_active: gauge,
         /// Gauge: connections established.
         connected: gauge,
+        /// Gauge: those on which the server has answered a user at least once, right or wrong. The
+        /// consent to an upgrade is no answer.
+        served: gauge,
+        /// Waits for an answer, or for the consent to an upgrade, that were given up on a
+        /// connection on which the server had not answered once.
+        timeouts_unserved,
+        /// Those that were given up on a connection on which it had.
+        timeouts_served,
         /// Connects begun.
         connects_started,
         /// Connects that were established.

@@ -19,6 +19,16 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::ServerBack { pid: 0 },
         RunEventKind::ServerProcess { pid: 0, program: text() },
         RunEventKind::ServerProcessEnded { pid: 0, program: text() },
+        RunEventKind::ServerFdsFull {
+            pid: 0,
+            open: 0,
+            fds_max: 0,
+            sockets: 0,
+            close_wait: 0,
+            files: 0,
+            path: Some(text()),
+            of_path: 0,
+        },
         RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
         RunEventKind::FirstError(any_exchange().exchange),
         RunEventKind::FactsLost { address: text(), reason: text() },
@@ -57,6 +67,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::ServerBack { .. }
             | RunEventKind::ServerProcess { .. }
             | RunEventKind::ServerProcessEnded { .. }
+            | RunEventKind::ServerFdsFull { .. }
             | RunEventKind::PortTaken { .. }
             | RunEventKind::FirstError(_)
             | RunEventKind::FactsLost { .. }

@@ -1,0 +1,459 @@
+//! The server serves a number of connections at a time, and leaves the others without an answer.
+
+use throng_report::render::{count, percent};
+use throng_report::{Endpoint, Evidence, Finding, Metric, Side};
+
+use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
+use crate::counted::counted;
+use crate::cpus::CpuUse;
+use crate::first_error::FirstError;
+use crate::history::Sample;
+use crate::run_view::{Growth, RunView};
+
+pub(super) const RULE: Rule = Rule::new("serves_only_some", find)
+    .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
+    .explains(&[
+        "server_slow",
+        "server_stalled",
+        "accept_queue_overflow",
+        "backlog_clamped",
+        "half_open",
+        "syn_queue_overflow",
+        "retransmits",
+        "latency_grows",
+        "server_at_capacity",
+        "turns_missed",
+    ]);
+
+/// A limit of connections shows in which waits are given up. Some connections have each answer; on
+/// the others the server has never answered once. A server that loses answers, or that is slow,
+/// fails on all connections alike.
+fn find(run: &RunView<'_>) -> Option<Finding> {
+    let is_known = CAUSES.iter().any(|cause| cause.find(run).is_some());
+    let gave_up = gave_up(run).filter(|_| !is_known)?;
+    let steps: Vec<Step> = run.steps().filter_map(|step| Step::of(run, step)).collect();
+    stuck_listeners(&steps, &gave_up).or_else(|| limited(run, &steps, &gave_up))
+}
+
+/// Returns the waits that were given up on connections that were never served, if nearly all waits
+/// that were given up are such.
+fn gave_up(run: &RunView<'_>) -> Option<Growth> {
+    let growth = run.load_growth("timeouts_unserved", |load| load.timeouts_unserved)?;
+    let counters = &run.counted()?.counters;
+    let is_of_unserved = counters.timeouts_served * UNSERVED_TIMES <= growth.by();
+    // Something came that the step did not take.
+    let skipped = ["expect_timeout", "http_timeout"]
+        .iter()
+        .any(|kind| FirstError::of(run, kind).is_some_and(|first| first.has_skipped()));
+    (growth.by() >= GAVE_UP_MIN && is_of_unserved && !skipped).then_some(growth)
+}
+
+/// Returns the finding for a number of connections that stays the same.
+fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Finding> {
+    let full = full(steps)?;
+    let served = median(full.iter().map(|step| step.served));
+    let users = users(run, full);
+    if busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
+        return None;
+    }
+    let place = Place::of(full);
+    let has_place = matches!(place, Place::AcceptQueue(_) | Place::Unread(_));
+    // A part of the users may get no answers for what they are. That many new connections may get
+    // none by chance.
+    if !has_place && (has_classes(run) || connects(full) > new_connections_most(full)) {
+        return None;
+    }
+    let every = match run.counted()?.counters.timeouts_served {
+        0 => "every answer",
+        _ => "nearly every answer",
+    };
+    let text = format!(
+        "The server serves {} at a time: {} of {} had {every}, and the others none. {}",
+        counted(served, "connection", "connections"),
+        count(served as f64),
+        counted(users, "user", "users"),
+        place.describe(busiest_thread(run, full)),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_confidence(place.confidence())
+        .with_evidence([gave_up.evidence()])
+        .with_evidence([Evidence {
+            counter: "load.served".to_owned(),
+            from: 0.0,
+            to: served as f64,
+            at_ms: full[0].at_ms,
+        }])
+        .with_evidence(place.evidence(full));
+    Some(finding.remedied_by(format!(
+        "raise the server's limit of {} (threads or workers, maxconn, worker_connections, \
+         LimitListener, a semaphore, ulimit -n), or let it close connections that only keep a place",
+        counted(served, "connection", "connections")
+    )))
+}
+
+/// Returns the finding for listening sockets that nothing accepts from, while others of the same
+/// port have no queue.
+fn stuck_listeners(steps: &[Step], gave_up: &Growth) -> Option<Finding> {
+    let begin = steps.iter().position(Step::has_stuck_listener)?;
+    let stuck = &steps[begin..];
+    let is_stuck = stuck.iter().all(Step::has_stuck_listener);
+    if stuck.len() < STEPS_MIN || !is_stuck || !stuck.is_sorted_by_key(|step| step.queue) {
+        return None;
+    }
+    let last = stuck.last()?;
+    let (behind, listeners, queue) = (last.behind?, last.listeners?, last.queue?);
+    let text = format!(
+        "{} of the server's {listeners} listening sockets {} nothing: {} in {} accept queue, which \
+         only grows, while the other {} at once. It waited from {} s on.",
+        behind,
+        if behind == 1 { "accepts" } else { "accept" },
+        counted(queue, "connection waits", "connections wait"),
+        if behind == 1 { "its" } else { "their" },
+        if listeners - behind == 1 { "socket accepts" } else { "sockets accept" },
+        count(stuck[0].at_ms as f64 / 1000.0),
+    );
+    let evidence = queue_evidence(stuck);
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([gave_up.evidence()]);
+    Some(finding.with_confidence(0.95).with_evidence(evidence).remedied_by(
+        "find the worker that owns such a socket and why it does not call accept(): `ss -ltnp` \
+         shows its process and its queue (Recv-Q), /proc/PID/task/*/wchan where its threads wait; \
+         then start it again",
+    ))
+}
+
+/// An interval.
+struct Step {
+    at_ms: u64,
+    /// Connections on which the server has answered.
+    served: u64,
+    /// Users in an iteration.
+    users: u64,
+    /// Users that have started.
+    started: u64,
+    /// Answers in this interval, or users that were let in if they ask nothing.
+    answers: u64,
+    /// Connections established in this interval.
+    connects: u64,
+    /// Waits that were given up in it, on connections that were not served.
+    gave_up: u64,
+    /// Connections in the accept queues, and the listeners: all, and those that have a queue while
+    /// others of their address have none.
+    queue: Option<u64>,
+    listeners: Option<u64>,
+    behind: Option<u64>,
+    /// Accepted connections that the server does not read.
+    unread: Option<u64>,
+}
+
+impl Step {
+    fn of(run: &RunView<'_>, (before, now): (&Sample, &Sample)) -> Option<Self> {
+        let load = &now.load()?.counters;
+        let grown = load.since(&before.load()?.counters);
+        let asks = load.requests_begun() + load.joins_started > 0;
+        let value = |metric| {
+            let value = run.value(Endpoint::Server, now, metric)?;
+            u64::try_from(value).ok()
+        };
+        Some(Self {
+            at_ms: now.interval.at_ms,
+            served: if asks { load.served } else { load.connected },
+            users: load.users_active,
+            started: load.users_started,
+            answers: if asks { grown.requests_answered() + grown.joins_ok } else { load.connected },
+            connects: grown.connects_ok,
+            gave_up: grown.timeouts_unserved,
+            queue: value(Metric::LISTENER_ACCEPT_QUEUE),
+            listeners: value(Metric::LISTENER_COUNT),
+            behind: value(Metric::LISTENER_BEHIND),
+            unread: value(Metric::LISTENER_UNREAD),
+        })
+    }
+
+    /// Reports whether connections wait at some of several listeners, and others are served.
+    fn has_stuck_listener(&self) -> bool {
+        let some = self.behind.zip(self.listeners);
+        // Sockets that are full, each for itself, are most of them.
+        self.answers > 0 && some.is_some_and(|(behind, all)| behind > 0 && behind * 2 <= all)
+    }
+}
+
+/// Returns the intervals in which the server served as many as it does, and more users were there.
+fn full(steps: &[Step]) -> Option<&[Step]> {
+    let most = steps.iter().map(|step| step.served).max().filter(|most| *most > 0)?;
+    let is_full = |step: &Step| step.served * 10 >= most * 9 && step.users > step.served;
+    let begin = steps.iter().position(is_full)?;
+    let end = steps.iter().rposition(is_full)? + 1;
+    let full = &steps[begin..end];
+    let served = median(full.iter().map(|step| step.served));
+    let spread = (served as f64 * SPREAD).max(1.0);
+    let near = full.iter().filter(|step| step.served.abs_diff(served) as f64 <= spread).count();
+    let answers = full.iter().all(|step| step.answers > 0);
+    (full.len() >= STEPS_MIN && near * 5 >= full.len() * 4 && answers).then_some(full)
+}
+
+/// The place where the other connections wait.
+enum Place {
+    /// In the accept queue, as many.
+    AcceptQueue(u64),
+    /// In the server's program, which does not read them.
+    Unread(u64),
+    /// In the server's program, which has read what they sent.
+    Read,
+    /// It cannot be seen from here.
+    Unknown,
+}
+
+impl Place {
+    fn of(full: &[Step]) -> Self {
+        let last = |of: fn(&Step) -> Option<u64>| full.iter().rev().find_map(of).unwrap_or(0);
+        // Where users give up together, a moment later there are none for a while.
+        let stand = |of: fn(&Step) -> Option<u64>| {
+            let known: Vec<u64> = full.iter().filter_map(of).collect();
+            let some = known.iter().filter(|value| **value > 0).count();
+            last(of) > 0 && some * 5 >= known.len() * 3
+        };
+        if full.iter().all(|step| step.queue.is_none()) {
+            Self::Unknown
+        } else if stand(|step| step.queue) {
+            Self::AcceptQueue(last(|step| step.queue))
+        } else if stand(|step| step.unread) {
+            Self::Unread(last(|step| step.unread))
+        } else {
+            Self::Read
+        }
+    }
+
+    /// Returns a sentence about the place. The busiest thread of the server is `busy`.
+    fn describe(&self, busy: Option<f64>) -> String {
+        let idle = busy.filter(|busy| *busy < IDLE_MAX).map_or(String::new(), |busy| {
+            format!(", though it is idle (its busiest thread: {} of a CPU)", percent(busy))
+        });
+        match self {
+            Self::AcceptQueue(queue) => format!(
+                "{} in its accept queue, which it does not empty{idle}.",
+                counted(*queue, "connection waits", "connections wait")
+            ),
+            Self::Unread(unread) => format!(
+                "It has accepted {} and reads nothing from {}{idle}.",
+                counted(*unread, "connection more", "connections more"),
+                if *unread == 1 { "it" } else { "them" }
+            ),
+            Self::Read => format!(
+                "Its program has accepted the others and read what they sent: they wait inside \
+                 it{idle}."
+            ),
+            Self::Unknown => {
+                "Whether they wait in its accept queue or in its program shows on its \
+                              machine: Recv-Q in `ss -ltn` and `ss -tn`."
+                    .to_owned()
+            }
+        }
+    }
+
+    fn confidence(&self) -> f64 {
+        match self {
+            Self::AcceptQueue(_) | Self::Unread(_) => 0.95,
+            Self::Read | Self::Unknown => 0.7,
+        }
+    }
+
+    fn evidence(&self, full: &[Step]) -> Option<Evidence> {
+        match self {
+            Self::AcceptQueue(_) => queue_evidence(full),
+            Self::Unread(unread) => Some(Evidence {
+                counter: Metric::LISTENER_UNREAD.name().to_owned(),
+                from: 0.0,
+                to: *unread as f64,
+                at_ms: full[0].at_ms,
+            }),
+            Self::Read | Self::Unknown => None,
+        }
+    }
+}
+
+fn queue_evidence(steps: &[Step]) -> Option<Evidence> {
+    let (first, last) = (steps.first()?, steps.last()?);
+    Some(Evidence {
+        counter: Metric::LISTENER_ACCEPT_QUEUE.name().to_owned(),
+        from: first.queue? as f64,
+        to: last.queue? as f64,
+        at_ms: first.at_ms,
+    })
+}
+
+/// Returns the CPU use of the server's busiest thread while it was full: the median.
+fn busiest_thread(run: &RunView<'_>, full: &[Step]) -> Option<f64> {
+    let from_ms = full.first()?.at_ms;
+    let uses = CpuUse::of(run, Endpoint::Server).into_iter();
+    let uses = uses.filter(|used| used.at_ms >= from_ms);
+    let mut busiest: Vec<f64> = uses.filter_map(|used| used.server?.busiest).collect();
+    busiest.sort_by(f64::total_cmp);
+    busiest.get(busiest.len() / 2).copied()
+}
+
+/// Reports whether users of several classes have run, who may ask differently.
+fn has_classes(run: &RunView<'_>) -> bool {
+    let classes = run.counted().into_iter().flat_map(|load| load.classes.values());
+    classes.filter(|class| class.users_started > 0).count() > 1
+}
+
+/// Returns the number of users while it was full. In the closed model, those that rest after an
+/// error are users too.
+fn users(run: &RunView<'_>, full: &[Step]) -> u64 {
+    let of = |of: fn(&Step) -> u64| full.iter().map(of).max().unwrap_or(0);
+    if run.header.users_planned > 0 { of(|step| step.started) } else { of(|step| step.users) }
+}
+
+/// Returns the connections that were established while it was full.
+fn connects(full: &[Step]) -> u64 {
+    full.iter().map(|step| step.connects).sum()
+}
+
+/// Returns the most of them, if those who are served stay and only the others come again.
+fn new_connections_most(full: &[Step]) -> u64 {
+    let gave_up: u64 = full.iter().map(|step| step.gave_up).sum();
+    let wait = full.iter().map(|step| step.users.saturating_sub(step.served)).max().unwrap_or(0);
+    gave_up + gave_up / 2 + wait
+}
+
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable();
+    values.get(values.len() / 2).copied().unwrap_or(0)
+}
+
+/// Known causes of connections that are not served.
+static CAUSES: [&Rule; 3] =
+    [&connections_max_reached::RULE, &epoll_watches_exhausted::RULE, &fds_exhausted::RULE];
+
+/// The fewest waits that count.
+const GAVE_UP_MIN: u64 = 3;
+
+/// How many times as many waits are given up on connections that were never served as on others.
+const UNSERVED_TIMES: u64 = 10;
+
+/// The fewest intervals that show a limit.
+const STEPS_MIN: usize = 3;
+
+/// How far the served connections of most intervals may be from their median, as a share.
+const SPREAD: f64 = 0.05;
+
+/// The CPU use of the server's busiest thread from which it has no time to serve more, and below
+/// which it is idle.
+const BUSY_MIN: f64 = 0.9;
+const IDLE_MAX: f64 = 0.5;
+
+#[cfg(test)]
+mod tests {
+    use throng_report::ProcessMetric;
+
+    use super::super::fixture::Run;
+    use super::*;
+
+    /// A run of a thousand users, of whom the first 400 have every answer, once a second, and the
+    /// others give up after two seconds and come again.
+    fn limited() -> Run {
+        let run = Run::quiet().loaded(|load, second| {
+            let counters = &mut load.counters;
+            counters.served = (200 * second).min(400);
+            counters.messages_answered = 400 * second;
+            let gave_up = 300 * second.saturating_sub(3);
+            counters.timeouts_unserved = gave_up;
+            counters.connects_ok += gave_up;
+            counters.messages_expected = counters.messages_answered + gave_up;
+            counters.messages_sent = counters.messages_expected;
+            load.errors.add("expect_timeout", gave_up);
+            load.unanswered.message.record_n(2_000_000, 100);
+        });
+        here(run)
+    }
+
+    fn here(mut run: Run) -> Run {
+        run.header.target_is_here = true;
+        run
+    }
+
+    fn queued(run: Run) -> Run {
+        run.with(Metric::LISTENER_COUNT, 1)
+            .with(Metric::LISTENER_BEHIND, 1)
+            .with(Metric::LISTENER_ACCEPT_QUEUE, 600)
+    }
+
+    fn with_cpu(run: Run) -> Run {
+        run.growing(ProcessMetric::CPU_US.server, 0, 10_000, 0)
+    }
+
+    #[test]
+    fn the_number_of_connections_is_named_and_where_the_others_wait() {
+        let run = queued(limited()).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 10);
+        let run = with_cpu(run);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server serves 400 connections at a time: 400 of 1k users had every answer, and \
+             the others none"
+        );
+        let waits = "600 connections wait in its accept queue, which it does not empty, though it is \
+                     idle (its busiest thread: 1.00 % of a CPU)";
+        assert!(found.text.contains(waits), "{found}");
+        assert!(found.remedy.starts_with("raise the server's limit of 400 connections"), "{found}");
+        run.check_all(&["serves_only_some", "server_slow"]);
+    }
+
+    #[test]
+    fn connections_that_are_accepted_and_not_read_are_seen() {
+        let run = limited().with(Metric::LISTENER_ACCEPT_QUEUE, 0);
+        let unread = run.with(Metric::LISTENER_UNREAD, 600).speaks(&RULE);
+        assert!(unread.text.contains("has accepted 600 connections more and reads"), "{unread}");
+    }
+
+    #[test]
+    fn elsewhere_the_two_kinds_of_users_are_enough() {
+        let mut run = limited();
+        run.header.target_is_here = false;
+        let found = run.speaks(&RULE);
+        assert!(found.confidence < 0.8 && found.text.contains("`ss -ltn`"), "{found}");
+        let classes = run.loaded(|load, _| {
+            for class in ["one", "other"] {
+                load.classes.entry(class.to_owned()).or_default().users_started = 500;
+            }
+        });
+        classes.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_socket_from_which_nothing_is_accepted_is_one_of_several() {
+        let run = limited()
+            .loaded(|load, second| load.counters.served = 70 * second)
+            .with(Metric::LISTENER_COUNT, 4)
+            .with(Metric::LISTENER_BEHIND, 1)
+            .growing(Metric::LISTENER_ACCEPT_QUEUE, 0, 20, 0);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "1 of the server's 4 listening sockets accepts nothing: 200 connections wait in its \
+             accept queue, which only grows, while the other sockets accept at once"
+        );
+        run.with(Metric::LISTENER_BEHIND, 4).is_silent(&RULE);
+    }
+
+    #[test]
+    fn losses_on_all_connections_are_another_case() {
+        queued(limited()).loaded(|load, _| load.counters.timeouts_served = 400).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_number_that_grows_or_a_busy_server_is_no_limit() {
+        let grows = queued(limited()).loaded(|load, second| load.counters.served = 40 * second);
+        grows.is_silent(&RULE);
+        let busy = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+        with_cpu(queued(limited()).with(busy, 990)).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_first_answer_that_is_lost_by_chance_is_no_limit() {
+        // Each second 400 connections open, 300 of which are served for a second.
+        let run = limited().loaded(|load, second| load.counters.connects_ok = 1_200 * second);
+        run.with(Metric::LISTENER_ACCEPT_QUEUE, 0).is_silent(&RULE);
+    }
+}
