@@ -138,7 +138,7 @@ fn leave(stage: &mut Stage, disease: &str) -> Provoked {
          user:\n\
          \x20 - connect\n\
          \x20 - send: \"GET / HTTP/1.1\\r\\n\\r\\n\"\n\
-         \x20 - expect: {{text: ok, timeout: 1s}}\n\
+         \x20 - expect: {{bytes: 40, timeout: 1s}}\n\
          \x20 - wait: 500ms\n\
          \x20 - close\n"
     ))
