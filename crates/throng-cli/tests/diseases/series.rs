@@ -142,6 +142,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk_each(stage, "pool", "2s"),
     },
     Cause {
+        name: "limiter that delays",
+        what: "Python, asyncio: lets 40 messages a second through, evenly, however many wait",
+        expected: Some("server_at_capacity"),
+        says: &["Slowed down", "/s messages, however many waited", "a rate limiter that delays"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "answers.py", &["paced"], 100),
+    },
+    Cause {
         name: "slower than the period",
         what: "Python, asyncio: takes 2 s for each answer; its users send each second",
         expected: Some("server_slow"),

@@ -1,7 +1,7 @@
 //! The server answered a constant number of messages a second, however many waited.
 
 use throng_report::render::{count, micros, rate};
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Evidence, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait, latency_grows, server_slow};
 use crate::history::Sample;
@@ -44,7 +44,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     // Where the load is constant, answers that take longer and longer have another reason, unless
     // fewer messages are answered than were due.
     // Twice the questions in flight would have twice the answers, if each had its own time.
-    let fills = last.in_flight as f64 >= first.in_flight as f64 * IN_FLIGHT_TIMES;
+    let fills = last.in_flight_mean >= first.in_flight_mean * IN_FLIGHT_TIMES;
     let is_of_queue = || (at_a_time.is_some_and(is_below) || fills) && falls_behind(&full);
     if latency_grows::grows(run) && !is_of_queue() {
         return None;
@@ -96,6 +96,8 @@ struct Step {
     wanted_per_s: f64,
     /// Messages that were not answered yet at the end.
     in_flight: u64,
+    /// The mean of those at its beginning and at its end.
+    in_flight_mean: f64,
     users: u64,
     p50_us: u64,
 }
@@ -108,11 +110,16 @@ impl Step {
         // Turns of `every` that are due, each with as many messages as the turns that began.
         let each_turn = to.requests_begun() as f64 / to.turns_started.max(1) as f64;
         let due = grown.turns_intended as f64 * each_turn;
+        let in_flight = |load: &LoadCounters| {
+            let unanswered = load.requests_begun().saturating_sub(load.requests_answered());
+            unanswered.min(load.connected)
+        };
         Some(Self {
             at_ms: now.interval.at_ms,
             per_s: per_s(grown.requests_answered() as f64),
             wanted_per_s: per_s(due.max(grown.requests_begun() as f64)),
-            in_flight: to.requests_begun().saturating_sub(to.requests_answered()).min(to.connected),
+            in_flight: in_flight(to),
+            in_flight_mean: (in_flight(from) + in_flight(to)) as f64 / 2.0,
             users: to.connected,
             p50_us: answers(now).1.p50_us,
         })
@@ -286,6 +293,32 @@ mod tests {
         let slower = queue(200, 190, 26_000);
         slower.is_silent(&RULE);
         slower.check_all(&["latency_grows", "server_slow"]);
+    }
+
+    #[test]
+    fn a_limiter_that_delays_shows_in_a_queue_that_fills_at_the_same_rate() {
+        // A hundred users come within a second and want 200/s. The first answers come at once.
+        let paced = |per_s: u64| {
+            let cpu = throng_report::ProcessMetric::CPU_US.server;
+            Run::quiet().growing(cpu, 0, 10_000, 0).loaded(move |load, second| {
+                load.counters.connected = 100 * second.min(1);
+                load.counters.turns_intended = 200 * second;
+                load.counters.messages_answered = per_s * second;
+                load.counters.messages_sent = per_s * second + load.counters.connected;
+                load.counters.turns_started = load.counters.messages_sent;
+                load.message.clear();
+                if second == 1 {
+                    load.message.record_n(300, 2);
+                }
+                load.message.record_n(if second == 1 { 600_000 } else { 2_500_000 }, 38);
+            })
+        };
+        let run = paced(40);
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server answered 40/s messages, however"), "{found}");
+        assert!(found.remedy.contains("a rate limiter that delays"), "{found}");
+        // As many are answered as users want.
+        paced(190).is_silent(&RULE);
     }
 
     #[test]

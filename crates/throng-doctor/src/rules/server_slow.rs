@@ -280,8 +280,10 @@ pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
     let lost =
         run.growth(Endpoint::Client, Metric::TCP_RETRANS_SEGS).map_or(0, |growth| growth.by());
     let sent = run.growth(Endpoint::Client, Metric::TCP_OUT_SEGS).map_or(0, |growth| growth.by());
-    // A server that ended is not slow. Retransmissions explain late answers by themselves.
+    // A server that ended is not slow, nor is one that leaves some without an answer.
+    // Retransmissions explain late answers by themselves.
     server_lost::ended(run).is_some()
+        || super::serves_only_some::RULE.find(run).is_some()
         || super::retransmits::RULE.find(run).is_some()
         || full.count() >= INTERVALS_MIN
         || CpuWaits::of(run).explain_most(late)

@@ -397,7 +397,7 @@ mod tests {
                      idle (its busiest thread: 1.00 % of a CPU)";
         assert!(found.text.contains(waits), "{found}");
         assert!(found.remedy.starts_with("raise the server's limit of 400 connections"), "{found}");
-        run.check_all(&["serves_only_some", "server_slow"]);
+        run.check_all(&["serves_only_some"]);
     }
 
     #[test]

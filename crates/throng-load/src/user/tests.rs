@@ -15,6 +15,7 @@ mod limits;
 mod named;
 mod play;
 mod send;
+mod served;
 mod shown;
 mod stop;
 mod trace;

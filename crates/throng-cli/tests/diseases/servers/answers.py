@@ -22,6 +22,7 @@ class Server:
         self.connections = 0
         self.kept = []
         self.next_pause = None
+        self.next_turn = 0
         self.lock = asyncio.Semaphore(1)
         self.pool = asyncio.Semaphore(4)
 
@@ -106,6 +107,13 @@ async def pool(server, number):
         await asyncio.sleep(0.1)
 
 
+async def paced(server, number):
+    """Lets 40 messages a second through, evenly, as a limiter that delays."""
+    turn = max(server.next_turn, time.monotonic())
+    server.next_turn = turn + 0.025
+    await asyncio.sleep(turn - time.monotonic())
+
+
 async def two_seconds(server, number):
     """Takes 2 s for each answer."""
     await asyncio.sleep(2)
@@ -124,8 +132,8 @@ def compute(seconds):
 
 
 DISEASES = [
-    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, two_seconds,
-    slow_instance,
+    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced,
+    two_seconds, slow_instance,
 ]
 
 
