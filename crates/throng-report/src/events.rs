@@ -116,8 +116,8 @@ pub enum RunEventKind {
         program: String,
     },
     /// The fd table of the server's process is full, or nearly: accept() will fail with EMFILE. See
-    /// what the fds are: close those that leak, or raise [`Limit::FDS`] of the server. Reported once
-    /// for each process.
+    /// what the fds are: close those that leak, or raise [`Limit::FDS`] of the server. Reported
+    /// once for each process.
     ServerFdsFull {
         /// The process's id.
         pid: u32,

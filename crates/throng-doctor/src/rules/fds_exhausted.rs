@@ -219,8 +219,8 @@ impl<'a> FullTable<'a> {
             {
                 format!(
                     "close each socket when its peer has closed it: find the path in which the \
-                     server forgets that (an error, a time-out, a task that was cancelled); {raise} \
-                     only delays the end"
+                     server forgets that (an error, a time-out, a task that was cancelled); \
+                     {raise} only delays the end"
                 )
             }
             Some(RunEventKind::ServerFdsFull { of_path, path: Some(path), .. })

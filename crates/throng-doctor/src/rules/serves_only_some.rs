@@ -86,7 +86,8 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
         .with_evidence(place.evidence(full));
     Some(finding.remedied_by(format!(
         "raise the server's limit of {} (threads or workers, maxconn, worker_connections, \
-         LimitListener, a semaphore, ulimit -n), or let it close connections that only keep a place",
+         LimitListener, a semaphore, ulimit -n), or let it close connections that only keep a \
+         place",
         counted(served, "connection", "connections")
     )))
 }
@@ -393,8 +394,8 @@ mod tests {
             "The server serves 400 connections at a time: 400 of 1k users had every answer, and \
              the others none"
         );
-        let waits = "600 connections wait in its accept queue, which it does not empty, though it is \
-                     idle (its busiest thread: 1.00 % of a CPU)";
+        let waits = "600 connections wait in its accept queue, which it does not empty, though it \
+                     is idle (its busiest thread: 1.00 % of a CPU)";
         assert!(found.text.contains(waits), "{found}");
         assert!(found.remedy.starts_with("raise the server's limit of 400 connections"), "{found}");
         run.check_all(&["serves_only_some"]);
