@@ -12,7 +12,8 @@ use throng_doctor::limits::Rlimit;
 use throng_doctor::process::{rss_exact, threads};
 use throng_doctor::status::Capability;
 use throng_doctor::{
-    Fact, ListenerReader, MachineFacts, ProcRoot, Sampler, SamplerOptions, WatchedProcess,
+    Fact, ListenerReader, ListenerScope, MachineFacts, ProcRoot, Sampler, SamplerOptions,
+    WatchedProcess,
 };
 use throng_report::{Endpoint, Limit};
 
@@ -20,6 +21,7 @@ fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());
     let pid = numbers.next().unwrap_or_else(std::process::id);
     let ports = numbers.filter_map(|port| u16::try_from(port).ok()).collect();
+    let scope = ListenerScope::of_ports(ports);
     let root = ProcRoot::default();
 
     heading("machine and process");
@@ -53,7 +55,7 @@ fn main() {
 
     heading("one second: value, change");
     let processes = vec![WatchedProcess { program: Endpoint::Server, pid, also: Vec::new() }];
-    let options = SamplerOptions { root, ports, processes, counts_established: true };
+    let options = SamplerOptions { root, scope, processes, counts_established: true };
     let mut sampler = Sampler::new(options);
     let first = sampler.sample(Instant::ZERO);
     thread::sleep(Duration::from_secs(1));

@@ -10,14 +10,19 @@ use crate::conntrack;
 use crate::fact::{Fact, Unknown};
 use crate::files::{FILE_NR_PATH, parse_file_nr};
 use crate::limits::limits;
+use crate::listener_scope::ListenerScope;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::meminfo;
 use crate::ports::local_ports;
 use crate::proc_root::ProcRoot;
 
 /// Returns the facts of this machine, of the calling thread's network namespace, of its listeners
-/// on `ports`, and of the process if it is known. What cannot be read is `None`.
-pub fn endpoint_facts(root: &ProcRoot, pid: Option<u32>, ports: &[u16]) -> EndpointFacts {
+/// in `scope`, if one is given, and of the process if it is known. What cannot be read is `None`.
+pub fn endpoint_facts(
+    root: &ProcRoot,
+    pid: Option<u32>,
+    scope: Option<&ListenerScope>,
+) -> EndpointFacts {
     let (mut facts, _) = kernel_facts(root);
     let number = |value: Option<u64>| i64::try_from(value?).ok();
     facts.conntrack_max =
@@ -30,14 +35,14 @@ pub fn endpoint_facts(root: &ProcRoot, pid: Option<u32>, ports: &[u16]) -> Endpo
         facts.cpu_limit_millicpus = number(group.and_then(|group| group.limit_millicpus));
     }
     if root.is_live()
-        && !ports.is_empty()
-        && let Fact::Known(mut listeners) = ListenerReader::default().listeners()
+        && let Some(scope) = scope
+        && let Fact::Known(all) = ListenerReader::default().listeners()
     {
-        listeners.retain(|listener| ports.contains(&listener.addr.port()));
+        let listeners = scope.select(&all);
         facts.listen = listeners.iter().map(|listener| listener.addr.to_string()).collect();
         // A server may have a listener for each of its cores.
         facts.listen.dedup();
-        let backlog = ListenerSummary::of(&listeners, ports).backlog;
+        let backlog = ListenerSummary::of(&listeners).backlog;
         facts.backlog = number(Some(backlog)).filter(|_| !listeners.is_empty());
     }
     facts
@@ -95,7 +100,7 @@ mod tests {
         assert_eq!(kernel.epoll_watches_max, Some(5_490_265));
         assert!(kernel.memory_bytes > Some(1 << 30));
         assert_eq!(kernel.conntrack_max, None, "each sample reads it anew");
-        let facts = endpoint_facts(&root, Some(4_242), &[5_555]);
+        let facts = endpoint_facts(&root, Some(4_242), Some(&ListenerScope::Ports(vec![5_555])));
         assert_eq!(facts.conntrack_max, Some(262_144));
         assert!(facts.fds_max.is_some() && facts.files_max.is_some());
         assert_eq!((facts.backlog, facts.listen), (None, Vec::new()), "it has no sockets");
@@ -114,7 +119,8 @@ mod tests {
     fn listeners_of_this_machine_are_read_with_their_addresses() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let addr = listener.local_addr().unwrap();
-        let facts = endpoint_facts(&ProcRoot::default(), Some(std::process::id()), &[addr.port()]);
+        let scope = ListenerScope::Targets(vec![addr]);
+        let facts = endpoint_facts(&ProcRoot::default(), Some(std::process::id()), Some(&scope));
         assert_eq!(facts.listen, [addr.to_string()]);
         assert!(facts.backlog.is_some() && facts.somaxconn.is_some());
     }

@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use throng_driver::netlink::{Diag, DiagError, DiagSocket, Family, ListenerState, States};
 
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
+use crate::listener_scope::ListenerScope;
 
-/// The listeners on the sampled ports, summed up.
+/// The sampled listeners, summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListenerSummary {
     /// Number of listening sockets: one for each core with SO_REUSEPORT.
@@ -27,12 +28,10 @@ pub struct ListenerSummary {
 }
 
 impl ListenerSummary {
-    /// Sums up the listeners on `ports`; no ports means all listeners.
-    pub fn of(listeners: &[ListenerState], ports: &[u16]) -> Self {
-        let mine =
-            |listener: &&ListenerState| ports.is_empty() || ports.contains(&listener.addr.port());
+    /// Sums up `listeners`.
+    pub fn of(listeners: &[ListenerState]) -> Self {
         let mut summary = Self { drops: Some(0), ..Self::default() };
-        for listener in listeners.iter().filter(mine) {
+        for listener in listeners {
             let (queue, backlog) = (u64::from(listener.accept_queue), u64::from(listener.backlog));
             summary.backlog =
                 if summary.listeners == 0 { backlog } else { summary.backlog.min(backlog) };
@@ -67,46 +66,53 @@ impl ListenerReader {
         })
     }
 
-    /// Counts connections in SYN-RECV at those of `listeners` that are on `ports`; no ports means
-    /// all. It walks all sockets of the namespace, once for each IP version with such a listener:
-    /// see [`SocketCountMeter`](crate::SocketCountMeter). Without a listener there are no
-    /// half-open connections.
-    pub fn syn_recv(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
-        self.count(listeners, States::SYN_RECV, ports)
+    /// Counts connections in SYN-RECV at those of `listeners` that are in `scope`. It walks all
+    /// sockets of the namespace, once for each IP version with such a listener: see
+    /// [`SocketCountMeter`](crate::SocketCountMeter). Without a listener there are no half-open
+    /// connections.
+    pub fn syn_recv(&mut self, listeners: &[ListenerState], scope: &ListenerScope) -> Fact<u64> {
+        self.count(listeners, States::SYN_RECV, scope)
     }
 
-    /// Counts established connections whose local port is one of `ports`, of the IP versions with a
-    /// listener there. It costs more than [`Self::syn_recv`]: besides the walk, the kernel
-    /// describes each of them.
-    pub fn established(&mut self, listeners: &[ListenerState], ports: &[u16]) -> Fact<u64> {
-        self.count(listeners, States::ESTABLISHED, ports)
+    /// Counts established connections of those of `listeners` that are in `scope`. It costs more
+    /// than [`Self::syn_recv`]: besides the walk, the kernel describes each connection on the
+    /// scope's ports.
+    pub fn established(&mut self, listeners: &[ListenerState], scope: &ListenerScope) -> Fact<u64> {
+        self.count(listeners, States::ESTABLISHED, scope)
     }
 
-    fn count(&mut self, listeners: &[ListenerState], states: States, ports: &[u16]) -> Fact<u64> {
-        let families = families(listeners, ports);
+    fn count(
+        &mut self,
+        listeners: &[ListenerState],
+        states: States,
+        scope: &ListenerScope,
+    ) -> Fact<u64> {
+        let families = families(&scope.select(listeners));
+        let (ports, is_mine) = (scope.ports(), scope.connections(listeners));
         self.query(|socket| {
             let mut count = 0;
             for family in families {
-                count += socket.count(family, states, ports)?;
+                count += socket.count(family, states, &ports, &is_mine)?;
             }
             Ok(count)
         })
     }
 
-    /// Gives each accepted connection whose local port is one of `ports` and that may have unread
-    /// bytes, of the IP versions with a listener there. It costs as much as [`Self::established`].
+    /// Gives each accepted connection of those of `listeners` that are in `scope`, if it may have
+    /// unread bytes. It costs as much as [`Self::established`].
     pub fn accepted(
         &mut self,
         listeners: &[ListenerState],
-        ports: &[u16],
+        scope: &ListenerScope,
         mut each: impl FnMut(&Diag),
     ) -> Fact<()> {
-        let families = families(listeners, ports);
+        let families = families(&scope.select(listeners));
+        let (ports, is_mine) = (scope.ports(), scope.connections(listeners));
         self.query(|socket| {
             for family in families {
                 // A connection in an accept queue has no inode yet.
-                socket.each(family, States::READABLE, ports, |connection| {
-                    if connection.inode != 0 {
+                socket.each(family, States::READABLE, &ports, |connection| {
+                    if connection.inode != 0 && is_mine(connection.local) {
                         each(connection);
                     }
                 })?;
@@ -158,10 +164,10 @@ impl ListenerReader {
     }
 }
 
-/// Returns the IP versions with a listener on `ports`; no ports means all.
-fn families(listeners: &[ListenerState], ports: &[u16]) -> Vec<Family> {
-    let on = |port| ports.is_empty() || ports.contains(&port);
-    let has = |v4: bool| listeners.iter().any(|l| l.addr.is_ipv4() == v4 && on(l.addr.port()));
+/// Returns the kernel's tables that have connections of `listeners`. Those of IPv4 to a listener of
+/// both versions are in the table of IPv6.
+fn families(listeners: &[ListenerState]) -> Vec<Family> {
+    let has = |v4: bool| listeners.iter().any(|listener| listener.addr.is_ipv4() == v4);
     let of = |(family, v4)| has(v4).then_some(family);
     [(Family::V4, true), (Family::V6, false)].into_iter().filter_map(of).collect()
 }
@@ -199,20 +205,28 @@ mod tests {
 
     fn listener(addr: &str, accept_queue: u32, backlog: u32) -> ListenerState {
         let addr = addr.parse().unwrap();
-        ListenerState { addr, accept_queue, backlog, inode: 1, uid: 0, drops: Some(20) }
+        ListenerState {
+            addr,
+            accept_queue,
+            backlog,
+            inode: 1,
+            uid: 0,
+            drops: Some(20),
+            v6_only: None,
+        }
     }
 
     #[test]
-    fn only_the_sampled_ports_count() {
+    fn listeners_are_summed_up() {
         let all = [
             listener("127.0.0.1:5555", 3, 128),
             listener("127.0.0.1:5555", 0, 128),
             listener("[::]:5555", 65, 64),
             listener("0.0.0.0:22", 9, 10),
         ];
-        let mine = ListenerSummary::of(&all, &[5555]);
+        let mine = ListenerScope::Ports(vec![5555]).select(&all);
         assert_eq!(
-            mine,
+            ListenerSummary::of(&mine),
             ListenerSummary {
                 listeners: 3,
                 accept_queue: 68,
@@ -223,7 +237,7 @@ mod tests {
                 drops: Some(60),
             }
         );
-        assert_eq!(ListenerSummary::of(&all, &[]).listeners, 4);
-        assert_eq!(ListenerSummary::of(&all, &[80]), ListenerSummary::default());
+        assert_eq!(ListenerSummary::of(&all).listeners, 4);
+        assert_eq!(ListenerSummary::of(&[]), ListenerSummary::default());
     }
 }

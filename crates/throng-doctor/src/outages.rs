@@ -37,6 +37,9 @@ pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
         if let Some(back_ms) = back_ms {
             away.to_ms = Some(back_ms);
             found.extend(open.take());
+            // It went away again in the same interval, whose losses count with the first time.
+            let again = marks.and_then(|marks| marks.lost_ms).filter(|ms| *ms > back_ms);
+            open = again.map(|from_ms| Absence { from_ms, to_ms: None, lost: 0, refused: 0 });
         }
     }
     found.extend(open);
@@ -47,15 +50,40 @@ pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
 /// Reports whether the server served no user in that time: it refused connects, or its process
 /// ended.
 fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
-    let near = away.from_ms.saturating_sub(NEAR_MS)..=away.to_ms.unwrap_or(u64::MAX);
-    let ended = events(run).any(|(at_ms, kind)| {
-        matches!(kind, RunEventKind::ServerProcessEnded { .. }) && near.contains(&at_ms)
-    });
+    let ended = process_ends(run).any(|at_ms| away.is_near(at_ms));
     away.refused > 0 || (ended && away.lost > 0)
 }
 
+impl Absence {
+    /// Reports whether something at `at_ms` belongs to this time. The end of a process is noticed a
+    /// moment later than the loss of its connections, or earlier. A supervisor that holds the
+    /// listener takes new connections at once.
+    pub(crate) fn is_near(&self, at_ms: u64) -> bool {
+        let end_ms = self.to_ms.map_or(u64::MAX, |to_ms| to_ms.max(self.from_ms + NEAR_MS));
+        (self.from_ms.saturating_sub(NEAR_MS)..=end_ms).contains(&at_ms)
+    }
+}
+
+/// Reports whether the server stayed away: it is away at the end, and for longer than it ever was
+/// before it came back. A server that ends again and again may be away at the end as well.
+pub(crate) fn stays_away(run: &RunView<'_>, all: &[Absence]) -> bool {
+    let Some(last) = all.last().filter(|last| last.to_ms.is_none()) else { return false };
+    let longest = all.iter().filter_map(|away| Some(away.to_ms? - away.from_ms)).max();
+    let end_ms = run.samples().last().map_or(0, |sample| sample.interval.at_ms);
+    longest.is_none_or(|longest| end_ms.saturating_sub(last.from_ms) > longest + NEAR_MS)
+}
+
+/// Returns the moments at which a process of the server ended.
+pub(crate) fn process_ends<'a>(run: &RunView<'a>) -> impl Iterator<Item = u64> + 'a {
+    let ends =
+        events(run).filter(|(_, kind)| matches!(kind, RunEventKind::ServerProcessEnded { .. }));
+    ends.map(|(at_ms, _)| at_ms)
+}
+
 /// Returns the events while the load was on, with their times.
-pub(crate) fn events<'a>(run: &RunView<'a>) -> impl Iterator<Item = (u64, &'a RunEventKind)> {
+pub(crate) fn events<'a>(
+    run: &RunView<'a>,
+) -> impl Iterator<Item = (u64, &'a RunEventKind)> + use<'a> {
     let events = run.samples().iter().flat_map(|sample| &sample.interval.events);
     events.map(|event| (event.at_ms, &event.kind))
 }
@@ -63,10 +91,13 @@ pub(crate) fn events<'a>(run: &RunView<'a>) -> impl Iterator<Item = (u64, &'a Ru
 /// Returns the connections that the server ended.
 pub(crate) fn lost(sample: &Sample) -> u64 {
     let is_lost = |kind: &str| {
-        kind == "closed_by_peer" || kind == "reset_by_peer" || kind.starts_with("ws_close_")
+        matches!(kind, "closed_by_peer" | "reset_by_peer" | "http_closed")
+            || kind.starts_with("ws_close_")
     };
-    let errors = sample.load().into_iter().flat_map(|load| &load.errors.0);
-    errors.filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count).sum()
+    let Some(load) = sample.load() else { return 0 };
+    let open = load.errors.0.iter().filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count);
+    let upgrades = ["upgrade_closed", "ECONNRESET"].map(|kind| load.connect_failed.get(kind));
+    open.sum::<u64>() + upgrades.iter().sum::<u64>()
 }
 
 /// Returns the connects that were refused.

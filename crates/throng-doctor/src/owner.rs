@@ -1,41 +1,78 @@
-//! The process that listens on a port: the search goes from the listener's inode to the fd table
-//! that holds it.
+//! The process that listens: the search goes from the listener's inode to the fd table that holds
+//! it.
 //!
 //! The kernel lists listeners by `sock_diag`; if that is refused, the first lines of
 //! `/proc/net/tcp` have them. The search covers the fd tables of every process that this user may
 //! read, and those of its threads: a thread can have a table of its own.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use throng_driver::netlink::ListenerState;
 
 use crate::fact::{Fact, ParseFailure, Reason, Unknown};
+use crate::listener_scope::ListenerScope;
 use crate::listeners::ListenerReader;
 use crate::proc_root::ProcRoot;
 use crate::process::parse_stat;
 
 /// A process that listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Owner {
     /// Process id.
     pub pid: u32,
     /// Name of the program, cut to 15 bytes.
     pub program: String,
-    /// Other processes that hold the same listeners, such as a server's workers.
+    /// Other processes of the same server, such as workers that share its listeners.
     pub others: Vec<u32>,
+    /// Addresses of the listeners that these processes hold, of those that were searched for.
+    pub listens_at: Vec<SocketAddr>,
+    /// Other servers on the same ports, at other addresses.
+    pub beside: Vec<OtherServer>,
 }
 
-/// Finds the process that listens on one of `ports` in the calling thread's network namespace; no
-/// ports means any port. Of several, it returns the one that has used the most CPU time. It takes a
-/// few milliseconds on a machine with a hundred processes: too long for every second.
-pub fn listening_process(root: &ProcRoot, ports: &[u16]) -> Fact<Owner> {
+/// A process that listens at another address than the server, on the same port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OtherServer {
+    /// Process id.
+    pub pid: u32,
+    /// Name of the program, cut to 15 bytes.
+    pub program: String,
+    /// Addresses of its listeners.
+    pub listens_at: Vec<SocketAddr>,
+}
+
+/// Finds the process that holds a listener in `scope`, in the calling thread's network namespace.
+/// Of several, it returns the one that has used the most CPU time. All processes that hold a
+/// listener of the targets are the server; of a scope of ports, only those that listen at the same
+/// addresses. It takes a few milliseconds on a machine with a hundred processes: too long for every
+/// second.
+pub fn listening_process(root: &ProcRoot, scope: &ListenerScope) -> Fact<Owner> {
     let find = || -> Result<Owner, Unknown> {
-        let inodes = inodes(root, ports).into_result()?;
-        if inodes.is_empty() {
+        let listeners = scope.select(&all_listeners(root).into_result()?);
+        if listeners.is_empty() {
             return Err(Unknown::new(NAME, Reason::Failed("no process listens there".to_owned())));
         }
-        find_holder(root, &inodes)
+        let found = holders(root, &listeners)?;
+        Ok(choose(found, &listeners, matches!(scope, ListenerScope::Targets(_))))
     };
     find().into()
+}
+
+/// Returns the process `pid` as the owner of those listeners in `scope` that it holds, with the
+/// processes that share them.
+pub fn process_as_owner(root: &ProcRoot, pid: u32, scope: &ListenerScope) -> Fact<Owner> {
+    root.read(&format!("proc/{pid}/stat"), parse_stat).map(|stat| {
+        let alone = Owner { pid, program: stat.name, ..Owner::default() };
+        let listeners = all_listeners(root).map(|all| scope.select(&all));
+        let listeners = listeners.into_result().unwrap_or_default();
+        let held = held(root, pid, &inodes(&listeners)).unwrap_or_default();
+        let listeners: Vec<_> =
+            listeners.into_iter().filter(|one| held.contains(&u64::from(one.inode))).collect();
+        let others = holders(root, &listeners).unwrap_or_default();
+        let others = others.iter().map(|other| other.pid).filter(|other| *other != pid).collect();
+        Owner { others, listens_at: addresses(&listeners), ..alone }
+    })
 }
 
 /// A connection that has a port as its source port, so that no server can listen there.
@@ -56,23 +93,21 @@ pub fn port_holder(root: &ProcRoot, addr: SocketAddr, except: &str) -> Option<Po
     // all addresses.
     found.sort_by_key(|diag| diag.local.ip() != addr.ip());
     found.into_iter().take(HOLDERS_MAX).find_map(|diag| {
-        let owner = find_holder(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
+        let holders = holders_of(root, &BTreeSet::from([u64::from(diag.inode)])).ok()?;
+        let owner = choose(holders, &[], true);
         let connection = format!("{} -> {}", diag.local, diag.peer);
         (owner.program != except).then_some(PortHolder { connection, owner })
     })
 }
 
-/// Returns the inodes of the listeners on `ports`.
-fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
-    let mine = |port: u16| ports.is_empty() || ports.contains(&port);
+/// Returns all listeners. Those of `/proc` have only an address and an inode.
+fn all_listeners(root: &ProcRoot) -> Fact<Vec<ListenerState>> {
     if root.is_live()
         && let Fact::Known(all) = ListenerReader::default().listeners()
     {
-        let mine = all.iter().filter(|listener| mine(listener.addr.port()));
-        return Fact::Known(mine.map(|listener| u64::from(listener.inode)).collect());
+        return Fact::Known(all);
     }
-    let read = || -> Result<BTreeSet<u64>, Unknown> {
-        let mut found = BTreeSet::new();
+    let read = || -> Result<Vec<ListenerState>, Unknown> {
         let mut tables = Vec::new();
         for name in ["tcp", "tcp6"] {
             let text = root.head(&format!("proc/thread-self/net/{name}"), TABLE_BYTES_MAX);
@@ -85,20 +120,15 @@ fn inodes(root: &ProcRoot, ports: &[u16]) -> Fact<BTreeSet<u64>> {
         if tables.iter().all(Result::is_err) {
             tables.swap_remove(0)?;
         }
-        for (port, inode) in tables.into_iter().flatten().flatten() {
-            if mine(port) {
-                found.insert(inode);
-            }
-        }
-        Ok(found)
+        Ok(tables.into_iter().flatten().flatten().collect())
     };
     read().into()
 }
 
-/// Parses port and inode of each listener in `/proc/net/tcp` or `tcp6`. The kernel writes listeners
-/// before all other sockets. The text may therefore be cut after a line, and parsing ends at the
-/// first other socket.
-pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
+/// Parses address and inode of each listener in `/proc/net/tcp` or `tcp6`. The kernel writes
+/// listeners before all other sockets. The text may therefore be cut after a line, and parsing ends
+/// at the first other socket.
+pub fn parse_listeners(text: &str) -> Result<Vec<ListenerState>, ParseFailure> {
     let mut lines = text.lines();
     if !lines.next().is_some_and(|head| head.contains("local_address")) {
         return Err(ParseFailure("a line of titles"));
@@ -113,52 +143,124 @@ pub fn parse_listeners(text: &str) -> Result<Vec<(u16, u64)>, ParseFailure> {
             SYN_RECV => continue,
             _ => break,
         }
-        let port = local.rsplit_once(':').and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+        let addr = parse_address(local).ok_or(ParseFailure("an address"))?;
         let inode = words.nth(5).and_then(|inode| inode.parse().ok());
-        found.push((port.ok_or(ParseFailure("a port"))?, inode.ok_or(ParseFailure("an inode"))?));
+        found.push(ListenerState {
+            addr,
+            inode: inode.ok_or(ParseFailure("an inode"))?,
+            accept_queue: 0,
+            backlog: 0,
+            uid: 0,
+            drops: None,
+            v6_only: None,
+        });
     }
     Ok(found)
 }
 
-/// Finds the process that holds one of the sockets.
-fn find_holder(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Owner, Unknown> {
+/// Parses an address of `/proc/net/tcp`: `0100007F:15B3`. The kernel prints each 32 bits of the
+/// address as a number in the machine's byte order.
+fn parse_address(text: &str) -> Option<SocketAddr> {
+    let (ip, port) = text.split_once(':')?;
+    let word = |at: usize| Some(u32::from_str_radix(ip.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    let ip = match ip.len() {
+        8 => IpAddr::from(word(0)?),
+        32 => {
+            let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+            IpAddr::from(<[u8; 16]>::try_from(words.as_flattened()).ok()?)
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}
+
+/// A process that holds some of the sockets that were searched for.
+struct Holder {
+    pid: u32,
+    program: String,
+    cpu_us: u64,
+    inodes: BTreeSet<u64>,
+}
+
+/// Returns the processes that hold one of the listeners, at least one.
+fn holders(root: &ProcRoot, listeners: &[ListenerState]) -> Result<Vec<Holder>, Unknown> {
+    holders_of(root, &inodes(listeners))
+}
+
+/// Returns the processes that hold one of the sockets, at least one.
+fn holders_of(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Vec<Holder>, Unknown> {
     let mut refused = false;
-    let mut found: Vec<(u64, u32, String)> = Vec::new();
+    let mut found = Vec::new();
     for name in root.names("proc").into_result()? {
         let Ok(pid) = name.parse::<u32>() else { continue };
-        match holds(root, pid, inodes) {
-            Ok(true) => {
+        match held(root, pid, inodes) {
+            Ok(held) if !held.is_empty() => {
                 let stat = root.read(&format!("proc/{pid}/stat"), parse_stat);
                 if let Fact::Known(stat) = stat {
-                    found.push((stat.user_us + stat.system_us, pid, stat.name));
+                    let cpu_us = stat.cpu_us();
+                    found.push(Holder { pid, program: stat.name, cpu_us, inodes: held });
                 }
             }
-            Ok(false) => {}
+            Ok(_) => {}
             Err(why) => refused |= why.reason == Reason::Refused,
         }
     }
-    let all: Vec<u32> = found.iter().map(|(_, pid, _)| *pid).collect();
-    // Of two that are equally busy, the older one: a parent rather than its child.
-    match found.into_iter().max_by_key(|(cpu_us, pid, _)| (*cpu_us, std::cmp::Reverse(*pid))) {
-        Some((_, pid, program)) => {
-            let others = all.into_iter().filter(|other| *other != pid).collect();
-            Ok(Owner { pid, program, others })
-        }
-        None if refused => Err(Unknown::new("proc/*/fd", Reason::Refused)),
-        None => {
-            let reason = "no process that is visible here holds the listener";
-            Err(Unknown::new("proc/*/fd", Reason::Failed(reason.to_owned())))
-        }
+    if !found.is_empty() {
+        return Ok(found);
     }
+    let reason = match refused {
+        true => Reason::Refused,
+        false => Reason::Failed("no process that is visible here holds the listener".to_owned()),
+    };
+    Err(Unknown::new("proc/*/fd", reason))
 }
 
-/// Reports whether a process holds one of the sockets.
-fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unknown> {
-    let shared = fds(root, &format!("proc/{pid}/fd"))?;
-    if has_one(root, &format!("proc/{pid}/fd"), &shared, inodes) {
-        return Ok(true);
+/// Returns the owner among the holders of `listeners`: the process that has used the most CPU time,
+/// with those of the same server. With `is_one`, all holders are one server.
+fn choose(mut holders: Vec<Holder>, listeners: &[ListenerState], is_one: bool) -> Owner {
+    // Of two that are equally busy, the older one: a parent rather than its child.
+    holders.sort_by_key(|holder| (std::cmp::Reverse(holder.cpu_us), holder.pid));
+    let held_by = |holder: &Holder| -> Vec<ListenerState> {
+        let is_held = |one: &&ListenerState| holder.inodes.contains(&u64::from(one.inode));
+        listeners.iter().filter(is_held).copied().collect()
+    };
+    let mut owner = Owner::default();
+    for holder in holders {
+        let held = addresses(&held_by(&holder));
+        if owner.pid == 0 {
+            (owner.pid, owner.program, owner.listens_at) = (holder.pid, holder.program, held);
+        } else if is_one || held.iter().any(|addr| owner.listens_at.contains(addr)) {
+            owner.others.push(holder.pid);
+            owner.listens_at.extend(held);
+        } else {
+            let Holder { pid, program, .. } = holder;
+            owner.beside.push(OtherServer { pid, program, listens_at: held });
+        }
     }
+    owner.others.sort_unstable();
+    owner.listens_at.sort_unstable();
+    owner.listens_at.dedup();
+    owner
+}
+
+/// Returns the addresses of listeners, each once.
+fn addresses(listeners: &[ListenerState]) -> Vec<SocketAddr> {
+    let all: BTreeSet<_> = listeners.iter().map(|listener| listener.addr).collect();
+    all.into_iter().collect()
+}
+
+fn inodes(listeners: &[ListenerState]) -> BTreeSet<u64> {
+    listeners.iter().map(|listener| u64::from(listener.inode)).collect()
+}
+
+/// Returns those of the sockets that a process holds.
+fn held(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<BTreeSet<u64>, Unknown> {
+    let shared = fds(root, &format!("proc/{pid}/fd"))?;
+    let mut held = held_in(root, &format!("proc/{pid}/fd"), &shared, inodes);
     for thread in root.names(&format!("proc/{pid}/task")).into_result()? {
+        if held.len() == inodes.len() {
+            break;
+        }
         let table = format!("proc/{pid}/task/{thread}/fd");
         let Ok(mut own) = fds(root, &table) else { continue };
         if own == shared {
@@ -167,11 +269,9 @@ fn holds(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<bool, Unkn
             // share a long table must not cost a long search each.
             own.truncate(FDS_COMPARED);
         }
-        if has_one(root, &table, &own, inodes) {
-            return Ok(true);
-        }
+        held.extend(held_in(root, &table, &own, inodes));
     }
-    Ok(false)
+    Ok(held)
 }
 
 /// Returns the lowest [`FDS_MAX`] fds of a table: servers listen before they accept.
@@ -183,13 +283,13 @@ fn fds(root: &ProcRoot, table: &str) -> Result<Vec<u32>, Unknown> {
     Ok(fds)
 }
 
-/// Reports whether one of these fds is one of the sockets.
-fn has_one(root: &ProcRoot, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> bool {
-    fds.iter().any(|fd| {
-        root.link(&format!("{table}/{fd}"))
-            .and_then(|link| link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok())
-            .is_some_and(|inode: u64| inodes.contains(&inode))
-    })
+/// Returns those of the sockets that these fds are.
+fn held_in(root: &ProcRoot, table: &str, fds: &[u32], inodes: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let inode = |fd: &u32| -> Option<u64> {
+        let link = root.link(&format!("{table}/{fd}"))?;
+        link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    fds.iter().filter_map(inode).filter(|inode| inodes.contains(inode)).take(inodes.len()).collect()
 }
 
 /// The most connections whose owners are searched for.
@@ -228,33 +328,47 @@ mod tests {
         00000000     0        0 7003 1 0000000000000000 20 4 30 10 -1
    3: half a li";
 
+    fn read(table: &str) -> Vec<(SocketAddr, u32)> {
+        let all = parse_listeners(table).unwrap();
+        all.iter().map(|listener| (listener.addr, listener.inode)).collect()
+    }
+
+    fn known((addr, inode): (&str, u32)) -> (SocketAddr, u32) {
+        (addr.parse().unwrap(), inode)
+    }
+
+    fn on_port(port: u16) -> Fact<Owner> {
+        listening_process(&ProcRoot::default(), &ListenerScope::Ports(vec![port]))
+    }
+
     #[test]
     fn listeners_come_first_and_the_rest_is_not_read() {
-        assert_eq!(parse_listeners(TABLE), Ok(vec![(5555, 7001), (22, 7002)]));
+        assert_eq!(read(TABLE), [("0.0.0.0:5555", 7001), ("127.0.0.1:22", 7002)].map(known));
         assert!(parse_listeners("").is_err());
         assert!(parse_listeners("sl local_address\n 0: 1:2 3 0A 1 1 1 1 1 x").is_err());
     }
 
     #[test]
     fn recorded_tables_are_read() {
-        let read = |name: &str| {
-            parse_listeners(&crate::recorded("linux-6.18", &format!("proc/thread-self/net/{name}")))
+        let recorded = |kernel: &str, name: &str| {
+            read(&crate::recorded(kernel, &format!("proc/thread-self/net/{name}")))
         };
-        assert_eq!(read("tcp"), Ok(vec![(5555, 83_824_474)]));
-        assert_eq!(read("tcp6"), Ok(vec![(9000, 83_824_475)]));
-        let old = crate::recorded("linux-3.10", "proc/thread-self/net/tcp");
-        assert_eq!(parse_listeners(&old), Ok(vec![(22, 11_702), (80, 11_840)]));
+        assert_eq!(recorded("linux-6.18", "tcp"), [known(("127.0.0.1:5555", 83_824_474))]);
+        assert_eq!(recorded("linux-6.18", "tcp6"), [known(("[::]:9000", 83_824_475))]);
+        let old = [known(("0.0.0.0:22", 11_702)), known(("0.0.0.0:80", 11_840))];
+        assert_eq!(recorded("linux-3.10", "tcp"), old);
     }
 
     #[test]
     fn the_process_that_listens_is_found_by_its_port() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let found = listening_process(&ProcRoot::default(), &[port]).into_result().unwrap();
+        let found = on_port(port).into_result().unwrap();
         assert_eq!(found.pid, std::process::id());
         assert!(!found.program.is_empty());
+        assert_eq!(found.listens_at, [listener.local_addr().unwrap()]);
         drop(listener);
-        let why = listening_process(&ProcRoot::default(), &[port]).into_result().unwrap_err();
+        let why = on_port(port).into_result().unwrap_err();
         assert!(why.to_string().contains("no process listens"), "{why}");
     }
 
@@ -286,7 +400,8 @@ mod tests {
             std::os::unix::fs::symlink(to, path).unwrap();
         };
         write("proc/thread-self/net/tcp", TABLE);
-        let third = "  local_address inode\n 0: ::0:0051 ::0:0000 0A 0:0 0:0 0 0 0 7004 1\n";
+        let third = "  local_address inode\n 0: 00000000000000000000000001000000:0051 0:0 0A 0:0 0:0 0 \
+                     0 0 7004 1\n";
         write("proc/thread-self/net/tcp6", third);
         // The second thread has a table of its own, with the same numbers.
         link("proc/10/fd/7", "socket:[7009]");
@@ -298,10 +413,54 @@ mod tests {
         link("proc/11/task/12/fd/8", "socket:[7004]");
         write("proc/11/stat", "11 (other) S 1 1 1 0 -1 0 0 0 0 0 11 22 0 0 20 0 2 0 99 0 0");
         let root = ProcRoot::new(dir.path());
-        let owner = |port| listening_process(&root, &[port]).into_result();
-        assert_eq!(owner(5555), Ok(Owner { pid: 10, program: "holder".into(), others: vec![] }));
-        assert_eq!(owner(81), Ok(Owner { pid: 11, program: "other".into(), others: vec![] }));
+        let owner = |port| {
+            let found = listening_process(&root, &ListenerScope::Ports(vec![port]));
+            found.into_result().map(|owner| (owner.pid, owner.program, owner.listens_at))
+        };
+        let holds = |pid, program: &str, addr: &str| {
+            Ok((pid, program.to_owned(), vec![addr.parse().unwrap()]))
+        };
+        assert_eq!(owner(5555), holds(10, "holder", "0.0.0.0:5555"));
+        assert_eq!(owner(81), holds(11, "other", "[::1]:81"));
         assert!(owner(22).unwrap_err().to_string().contains("no process"));
         assert!(owner(80).unwrap_err().to_string().contains("no process listens"));
+    }
+
+    /// A process that holds these sockets and has used this CPU time.
+    fn holder(pid: u32, cpu_us: u64, inodes: &[u64]) -> Holder {
+        let inodes = inodes.iter().copied().collect();
+        Holder { pid, program: format!("p{pid}"), cpu_us, inodes }
+    }
+
+    fn listens(addr: &str, inode: u32) -> ListenerState {
+        let addr = addr.parse().unwrap();
+        let (accept_queue, backlog, uid) = (0, 1, 0);
+        ListenerState { addr, accept_queue, backlog, inode, uid, drops: None, v6_only: None }
+    }
+
+    #[test]
+    fn a_server_is_all_processes_that_share_its_addresses_and_no_other() {
+        let all = [
+            listens("127.0.0.1:80", 1),
+            // Workers with a socket each (SO_REUSEPORT).
+            listens("127.0.0.2:80", 2),
+            listens("127.0.0.2:80", 3),
+            listens("[::1]:80", 3),
+        ];
+        let holders = || {
+            vec![
+                holder(7, 500, &[1]),
+                holder(8, 100, &[2, 3]),
+                holder(9, 900, &[2]),
+                holder(6, 100, &[3]),
+            ]
+        };
+        let owner = choose(holders(), &all, false);
+        assert_eq!((owner.pid, &owner.others[..]), (9, &[6, 8][..]), "{owner:?}");
+        assert_eq!(owner.listens_at, ["127.0.0.2:80", "[::1]:80"].map(|at| at.parse().unwrap()));
+        let [beside] = &owner.beside[..] else { panic!("{owner:?}") };
+        assert_eq!((beside.pid, &beside.listens_at[..]), (7, &[all[0].addr][..]));
+        let of_targets = choose(holders(), &all, true);
+        assert_eq!((of_targets.others, of_targets.beside), (vec![6, 7, 8], vec![]));
     }
 }

@@ -25,6 +25,7 @@ use crate::endpoint_facts::kernel_facts;
 use crate::fact::{Fact, Reason, Unknown};
 use crate::fds::{FdKinds, count_fds, fd_kinds, is_full};
 use crate::limits::limits;
+use crate::listener_scope::ListenerScope;
 use crate::listeners::{ListenerReader, ListenerSummary};
 use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
@@ -43,11 +44,11 @@ use unread::UnreadMeter;
 pub struct SamplerOptions {
     /// Where to read. A recorded machine has no listeners to query.
     pub root: ProcRoot,
-    /// Listening ports to sample; empty means all.
-    pub ports: Vec<u16>,
+    /// Listeners to sample.
+    pub scope: ListenerScope,
     /// Processes to sample. Control groups are those of the first one, or of this process.
     pub processes: Vec<WatchedProcess>,
-    /// True to count the established connections on the ports, too. The kernel describes each one
+    /// True to count the established connections of the listeners, too. The kernel describes each one
     /// to the sampler.
     pub counts_established: bool,
 }
@@ -71,7 +72,7 @@ pub struct WatchedProcess {
 #[derive(Debug)]
 pub struct Sampler {
     root: ProcRoot,
-    ports: Vec<u16>,
+    scope: ListenerScope,
     processes: Vec<KnownProcess>,
     /// Processes that belong to the run and are sampled elsewhere.
     excluded: BTreeSet<u32>,
@@ -90,7 +91,7 @@ pub struct Sampler {
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SocketCountMeter,
-    /// Connections that the server does not read, if the ports are known.
+    /// Connections that the server does not read, if its listeners are known.
     unread: Option<UnreadMeter>,
     /// The schedule for established connections, if they are counted.
     established: Option<SocketCountMeter>,
@@ -121,15 +122,15 @@ impl Sampler {
         let root = options.root;
         let pid = options.processes.first().map_or_else(std::process::id, |process| process.pid);
         let (constants, constants_unknown) = kernel_facts(&root);
-        // Without ports, the count would include the clients' sockets on loopback.
-        let has_ports = !options.ports.is_empty();
-        let counts_established = options.counts_established && has_ports;
-        let meters = 1 + u32::from(has_ports) + u32::from(counts_established);
+        // Of all listeners, the count would include the clients' sockets on loopback.
+        let is_scoped = options.scope != ListenerScope::All;
+        let counts_established = options.counts_established && is_scoped;
+        let meters = 1 + u32::from(is_scoped) + u32::from(counts_established);
         Self {
             files: ProcFiles::new(&root),
             constants,
             constants_unknown,
-            ports: options.ports,
+            scope: options.scope,
             processes: options
                 .processes
                 .into_iter()
@@ -143,7 +144,7 @@ impl Sampler {
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SocketCountMeter::new(meters),
-            unread: has_ports.then(|| UnreadMeter::new(SocketCountMeter::new(meters))),
+            unread: is_scoped.then(|| UnreadMeter::new(SocketCountMeter::new(meters))),
             established: counts_established.then(|| SocketCountMeter::new(meters)),
             stays_on_its_thread: PhantomData,
             root,
@@ -225,7 +226,7 @@ impl Sampler {
             return;
         }
         let Some(all) = out.take(self.listeners.listeners()) else { return };
-        let mine = ListenerSummary::of(&all, &self.ports);
+        let mine = ListenerSummary::of(&self.scope.select(&all));
         out.set(Metric::LISTENER_COUNT, mine.listeners);
         out.set(Metric::LISTENER_ACCEPT_QUEUE, mine.accept_queue);
         out.set(Metric::LISTENER_ACCEPT_QUEUE_MOST, mine.accept_queue_most);
@@ -237,7 +238,7 @@ impl Sampler {
         out.set_some(Metric::LISTENER_DROPS, mine.drops);
         if self.syn_recv.is_due(now, network.listen_drops, network.sockets) {
             let began = std::time::Instant::now();
-            let count = out.take(self.listeners.syn_recv(&all, &self.ports));
+            let count = out.take(self.listeners.syn_recv(&all, &self.scope));
             let cost = began.elapsed();
             now += cost;
             self.syn_recv.record(now, cost);
@@ -245,7 +246,7 @@ impl Sampler {
             out.set(Metric::DOCTOR_SYN_RECV_US, cost.as_micros() as u64);
         }
         if let Some(meter) = &mut self.unread {
-            let listeners = (&all[..], &self.ports[..]);
+            let listeners = (&all[..], &self.scope);
             meter.sample(out, now, network.sockets, &mut self.listeners, listeners);
         }
         // Drops say nothing about established connections.
@@ -253,7 +254,7 @@ impl Sampler {
             && meter.is_due(now, None, network.sockets)
         {
             let began = std::time::Instant::now();
-            let count = out.take(self.listeners.established(&all, &self.ports));
+            let count = out.take(self.listeners.established(&all, &self.scope));
             let cost = began.elapsed();
             meter.record(now + cost, cost);
             out.set_some(Metric::LISTENER_ESTABLISHED, count);

@@ -223,6 +223,7 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
     let summary = run.summary;
     let ended = match summary.run.end {
         Some(RunEndReason::TargetLost) => Some("the target was lost before the run ended"),
+        Some(RunEndReason::Unreached) => Some("every connect was refused, until the run gave up"),
         Some(RunEndReason::Failed) => Some("the generator failed before the run ended"),
         Some(RunEndReason::Unknown) => {
             Some("the run file's end reason is not known to this version")

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::time::Instant;
 use throng_doctor::process::parse_schedstat;
-use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, WatchedProcess};
+use throng_doctor::{KernelSample, ListenerScope, Reason, Sampler, SamplerOptions, WatchedProcess};
 use throng_report::{Endpoint, Metric, ProcessMetric};
 
 const fn second(n: u64) -> Instant {
@@ -21,7 +21,8 @@ fn sampler(ports: Vec<u16>) -> Sampler {
         pid: std::process::id(),
         also: Vec::new(),
     }];
-    Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() })
+    let scope = ListenerScope::of_ports(ports);
+    Sampler::new(SamplerOptions { scope, processes, ..SamplerOptions::default() })
 }
 
 #[test]

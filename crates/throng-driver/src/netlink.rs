@@ -43,6 +43,9 @@ pub struct ListenerState {
     /// SYNs and final ACKs of handshakes that this listener dropped since it was opened, for any
     /// reason. `None` before Linux 4.7.
     pub drops: Option<u32>,
+    /// True for a listener of IPv6 that takes no IPv4 connections. `None` for one of IPv4, and
+    /// before Linux 4.2.
+    pub v6_only: Option<bool>,
 }
 
 /// Address family of a query; the kernel keeps separate tables.
@@ -152,29 +155,33 @@ impl DiagSocket {
                 inode: diag.inode,
                 uid: diag.uid,
                 drops: diag.drops,
+                v6_only: diag.v6_only,
             });
         })?;
         Ok(found)
     }
 
-    /// Returns how many sockets of `family` are in one of `states` and have one of `ports` as their
-    /// local port; an empty list means any port. The filter runs in the kernel, so other sockets
-    /// cost the walk but no copy, unless the ports are scattered over hundreds of ranges.
+    /// Returns how many sockets of `family` are in one of `states`, have one of `ports` as their
+    /// local port (an empty list means any port), and a local address that `accepts` takes. The
+    /// kernel looks at the ports, so sockets of others cost the walk but no copy, unless the ports
+    /// are scattered over hundreds of ranges.
     pub fn count(
         &mut self,
         family: Family,
         states: States,
         ports: &[u16],
+        accepts: impl Fn(SocketAddr) -> bool,
     ) -> Result<u64, DiagError> {
         let mut count = 0;
         let ranges = wire::ranges(ports);
         if ranges.len() <= wire::RANGES_MAX {
-            self.query(family, states, &ranges, |_| count += 1)?;
+            self.query(family, states, &ranges, |diag| count += u64::from(accepts(diag.local)))?;
         } else {
             let is_in = |port| ranges.iter().any(|(first, last)| (*first..=*last).contains(&port));
             let has_port: Vec<bool> = (0..=u16::MAX).map(is_in).collect();
             self.query(family, states, &[], |diag| {
-                count += u64::from(has_port[usize::from(diag.local.port())]);
+                let is_mine = has_port[usize::from(diag.local.port())] && accepts(diag.local);
+                count += u64::from(is_mine);
             })?;
         }
         Ok(count)

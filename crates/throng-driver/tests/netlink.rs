@@ -73,8 +73,9 @@ fn connections_are_counted_by_local_port() {
 
     let (port_of_one, port_of_two) = (port(&one), port(&two));
     let mut diag = DiagSocket::open().expect("netlink");
-    let mut count =
-        |ports: &[u16]| diag.count(Family::V4, States::ESTABLISHED, ports).expect("count");
+    let mut count = |ports: &[u16]| {
+        diag.count(Family::V4, States::ESTABLISHED, ports, |_| true).expect("count")
+    };
     eventually(40, || count(&[port(&one)]));
     eventually(2, || count(&[port(&two)]));
     assert_eq!(count(&[port(&idle)]), 0);
@@ -173,7 +174,8 @@ fn serve_half_open() {
     client.stdin.take().expect("stdin").write_all(b"go\n").expect("go");
 
     let mut diag = DiagSocket::open().expect("netlink");
-    let mut count = |ports: &[u16]| diag.count(Family::V4, States::SYN_RECV, ports).expect("count");
+    let mut count =
+        |ports: &[u16]| diag.count(Family::V4, States::SYN_RECV, ports, |_| true).expect("count");
     let began = Instant::now();
     let mut seen = 0;
     while seen < CLIENTS - 2 && began.elapsed() < PATIENCE {

@@ -37,9 +37,9 @@ pub(crate) struct KernelPlace {
 
 impl KernelPlace {
     pub(crate) fn open(self) -> LiveKernel {
-        let kernel = LiveKernel::new(self.targets.iter().map(SocketAddr::port).collect());
+        let kernel = LiveKernel::new(self.targets);
         if self.target_is_here {
-            kernel.with_listening_process(&self.targets)
+            kernel.with_listening_process()
         } else {
             kernel.with_remote_server()
         }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use throng_doctor::{MachineFacts, ProcRoot, endpoint_facts, listening_process};
+use throng_doctor::owner::process_as_owner;
+use throng_doctor::{ListenerScope, MachineFacts, ProcRoot, endpoint_facts, listening_process};
 use throng_driver::{netns, utc_now};
 use throng_load::run::LoadPlan;
 use throng_report::runfile::{RunHeader, ScenarioSource};
@@ -23,7 +24,7 @@ pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
         capacity: Some(plan.capacity.connections()),
         target_is_here,
         machine: machine(),
-        client_facts: Some(endpoint_facts(&ProcRoot::default(), Some(std::process::id()), &[])),
+        client_facts: Some(endpoint_facts(&ProcRoot::default(), Some(std::process::id()), None)),
         server_facts: if target_is_here { server_facts(None, &plan.targets) } else { None },
         ..RunHeader::default()
     }
@@ -36,24 +37,39 @@ pub fn server_facts(
     server: Option<&ServerSnapshot>,
     targets: &[SocketAddr],
 ) -> Option<EndpointFacts> {
-    let (root, ports) = (ProcRoot::default(), targets.iter().map(SocketAddr::port));
-    let ports: Vec<u16> = ports.collect();
+    let root = ProcRoot::default();
+    let scope = ListenerScope::Targets(targets.to_vec());
     let pid = match server {
         Some(server) => Some(server.process.pid).filter(|pid| *pid > 0),
-        None => listening_process(&root, &ports).into_result().ok().map(|owner| owner.pid),
+        None => listening_process(&root, &scope).into_result().ok().map(|owner| owner.pid),
     };
-    let read = || endpoint_facts(&root, pid, &ports);
     let facts = match pid.filter(|pid| netns::is_current(*pid) == Ok(false)) {
-        None => read(),
-        // Only a thread of its own moves into another namespace.
-        Some(pid) => std::thread::scope(|scope| {
-            let enter = || netns::enter(pid).ok().map(|_| read());
-            scope.spawn(enter).join().ok().flatten()
+        None => endpoint_facts(&root, pid, Some(&scope)),
+        // Only a thread of its own moves into another namespace, in which the server may listen at
+        // other addresses.
+        Some(inside) => std::thread::scope(|threads| {
+            let read = || {
+                netns::enter(inside).ok()?;
+                let scope = process_scope(&root, inside, targets);
+                Some(endpoint_facts(&root, pid, Some(&scope)))
+            };
+            threads.spawn(read).join().ok().flatten()
         })?,
     };
     let asked = server.and_then(|server| i64::try_from(server.backlog).ok());
     let backlog_asked = asked.filter(|asked| *asked > 0);
     (!facts.listen.is_empty()).then_some(EndpointFacts { backlog_asked, ..facts })
+}
+
+/// Returns the listeners of the process `pid` on the ports of `targets`, in the calling thread's
+/// network namespace; all listeners on these ports if it is not known which are its own.
+pub(crate) fn process_scope(root: &ProcRoot, pid: u32, targets: &[SocketAddr]) -> ListenerScope {
+    let on_ports = ListenerScope::of_ports(targets.iter().map(SocketAddr::port).collect());
+    let owner = process_as_owner(root, pid, &on_ports).into_result().unwrap_or_default();
+    match owner.listens_at.is_empty() {
+        true => on_ports,
+        false => ListenerScope::Targets(owner.listens_at),
+    }
 }
 
 /// Returns facts about this machine by name: `kernel`, `memory_bytes`, `cpus`, and the sysctls that

@@ -10,9 +10,11 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use throng_control::{ProcessRole, processes};
-use throng_doctor::owner::Owner;
+use throng_doctor::owner::{Owner, process_as_owner};
+use throng_doctor::process::parse_stat;
 use throng_doctor::{
-    Fact, ProcRoot, Reason, Sampler, SamplerOptions, Unknown, endpoint_facts, listening_process,
+    ListenerScope, ProcRoot, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess,
+    endpoint_facts, listening_process,
 };
 use throng_driver::{Clock, netns};
 use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
@@ -31,11 +33,12 @@ pub struct WatchOptions {
     /// Listening ports of the server; none means every listener.
     pub ports: Vec<u16>,
     /// The server's process id; none means the process that listens on the ports. The watch moves
-    /// into the network namespace of a process that is given.
+    /// into the network namespace of a process that is given, and watches the listeners that this
+    /// process holds.
     pub pid: Option<u32>,
     /// The control socket of a throng server; none means that process's socket, if it has one.
     pub control: Option<PathBuf>,
-    /// True to count the established connections on the ports.
+    /// True to count the established connections of the server's listeners.
     pub counts_established: bool,
 }
 
@@ -66,7 +69,8 @@ impl HostWatch {
     pub fn new(options: WatchOptions) -> Result<Self, String> {
         let mut blind = None;
         if let Some(pid) = options.pid {
-            process_by_id(pid).into_result().map_err(|why| {
+            let root = ProcRoot::default();
+            root.read(&format!("proc/{pid}/stat"), parse_stat).into_result().map_err(|why| {
                 format!("cannot watch process {pid}: {}", UnknownOwner::Unread(why))
             })?;
             blind = netns::enter(pid).err().map(|errno| {
@@ -79,7 +83,7 @@ impl HostWatch {
         let now = Instant::now();
         let owner = find_owner(&options);
         let mut watch = Self {
-            sampler: sampler(&options, owner.as_ref().ok().map(|owner| owner.pid)),
+            sampler: sampler(&options, owner.as_ref().ok()),
             options,
             namespace_error: blind,
             owner,
@@ -100,6 +104,11 @@ impl HostWatch {
         self.owner.as_ref()
     }
 
+    /// Returns the listeners that are watched.
+    pub fn scope(&self) -> ListenerScope {
+        scope(&self.options, self.owner.as_ref().ok())
+    }
+
     /// Reports whether the server is a throng server whose control socket returns its counters.
     pub fn reads_server_counters(&self) -> bool {
         self.server.is_some()
@@ -117,7 +126,7 @@ impl HostWatch {
             facts: Some(endpoint_facts(
                 &ProcRoot::default(),
                 self.owner.as_ref().ok().map(|owner| owner.pid),
-                &self.options.ports,
+                Some(&self.scope()).filter(|scope| **scope != ListenerScope::All),
             )),
         }
     }
@@ -218,7 +227,7 @@ impl HostWatch {
         self.search_at = Instant::now() + SEARCH_EVERY;
         let found = find_owner(&self.options);
         if found != self.owner {
-            self.sampler = sampler(&self.options, found.as_ref().ok().map(|owner| owner.pid));
+            self.sampler = sampler(&self.options, found.as_ref().ok());
             self.owner = found;
             self.find_control_socket();
         }
@@ -261,25 +270,35 @@ impl fmt::Display for UnknownOwner {
 /// Returns the process of the options, or the one that listens on their ports.
 fn find_owner(options: &WatchOptions) -> Result<Owner, UnknownOwner> {
     let found = match options.pid {
-        Some(pid) => process_by_id(pid),
+        Some(pid) => {
+            let scope = ListenerScope::of_ports(options.ports.clone());
+            process_as_owner(&ProcRoot::default(), pid, &scope)
+        }
         None if options.ports.is_empty() => return Err(UnknownOwner::Unnamed),
-        None => listening_process(&ProcRoot::default(), &options.ports),
+        None => {
+            let scope = ListenerScope::Ports(options.ports.clone());
+            listening_process(&ProcRoot::default(), &scope)
+        }
     };
     found.into_result().map_err(UnknownOwner::Unread)
 }
 
-/// Returns the process `pid`.
-fn process_by_id(pid: u32) -> Fact<Owner> {
-    let path = format!("proc/{pid}/stat");
-    let stat = ProcRoot::default().read(&path, throng_doctor::process::parse_stat);
-    stat.map(|stat| Owner { pid, program: stat.name, others: Vec::new() })
+/// Returns the listeners of the server: those that its processes hold, or else all on the ports.
+fn scope(options: &WatchOptions, owner: Option<&Owner>) -> ListenerScope {
+    match owner.map(|owner| owner.listens_at.clone()).unwrap_or_default() {
+        none if none.is_empty() => ListenerScope::of_ports(options.ports.clone()),
+        addresses => ListenerScope::Targets(addresses),
+    }
 }
 
-fn sampler(options: &WatchOptions, pid: Option<u32>) -> Sampler {
-    let processes = pid.map(|pid| watched_process(Endpoint::Server, pid)).into_iter().collect();
+fn sampler(options: &WatchOptions, owner: Option<&Owner>) -> Sampler {
+    let process = |owner: &Owner| WatchedProcess {
+        also: owner.others.clone(),
+        ..watched_process(Endpoint::Server, owner.pid)
+    };
     Sampler::new(SamplerOptions {
-        ports: options.ports.clone(),
-        processes,
+        scope: scope(options, owner),
+        processes: owner.map(process).into_iter().collect(),
         counts_established: options.counts_established,
         ..SamplerOptions::default()
     })
@@ -324,6 +343,41 @@ mod tests {
         assert!(second.kernel[ProcessMetric::THREADS.server] >= 1);
         assert_eq!(second.process.unwrap().pid, std::process::id());
         assert_eq!(second.server, None, "it has no control socket");
+    }
+
+    #[test]
+    fn of_two_servers_on_one_port_the_named_one_is_watched() {
+        let server = TcpListener::bind("127.83.10.1:0").unwrap();
+        let here = server.local_addr().unwrap();
+        let other = TcpListener::bind(("127.83.10.2", here.port())).unwrap();
+        let there = other.local_addr().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("1000")
+            .stdin(std::os::fd::OwnedFd::from(other))
+            .spawn()
+            .unwrap();
+        let clients: Vec<_> =
+            [here, there, there].map(|to| std::net::TcpStream::connect(to).unwrap()).into();
+        let established = |pid: u32| {
+            let options = WatchOptions {
+                ports: vec![here.port()],
+                pid: Some(pid),
+                counts_established: true,
+                ..Default::default()
+            };
+            let mut watch = HostWatch::new(options).unwrap();
+            let kernel = watch.sample().kernel;
+            (kernel[Metric::LISTENER_COUNT], kernel[Metric::LISTENER_ESTABLISHED])
+        };
+        assert_eq!(established(std::process::id()), (1, 1));
+        assert_eq!(established(child.id()), (1, 2));
+        let options = WatchOptions { ports: vec![here.port()], ..Default::default() };
+        let watch = HostWatch::new(options).unwrap();
+        let owner = watch.owner().unwrap();
+        assert_eq!((owner.listens_at.len(), owner.beside.len()), (1, 1), "{owner:?}");
+        drop(clients);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

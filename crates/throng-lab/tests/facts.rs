@@ -65,7 +65,7 @@ fn the_servers_facts_are_kept_apart_from_the_generators() {
     let publisher = publisher("127.0.0.1:0".parse().unwrap());
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
     assert!(!facts.is_same_machine());
-    let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
+    let mut kernel = LiveKernel::new(vec![SocketAddr::from(([127, 0, 0, 1], 1))]).with_facts(facts);
     let first =
         sample_until(&mut kernel, Some(&publisher), |sample| !sample.server_counters.is_empty());
     assert_eq!(first.server_counters[Metric::TCPEXT_LISTEN_OVERFLOWS], 7);
@@ -83,7 +83,7 @@ fn a_stream_that_is_lost_and_comes_back_is_reported_and_the_run_goes_on() {
     let first = publisher("127.0.0.1:0".parse().unwrap());
     let addr = first.addr();
     let facts = FactsStream::connect(&addr.to_string()).unwrap();
-    let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
+    let mut kernel = LiveKernel::new(vec![SocketAddr::from(([127, 0, 0, 1], 1))]).with_facts(facts);
     sample_until(&mut kernel, Some(&first), |sample| !sample.server_counters.is_empty());
 
     drop(first);
@@ -109,7 +109,7 @@ fn a_stream_that_is_lost_and_comes_back_is_reported_and_the_run_goes_on() {
 fn a_watch_that_falls_silent_is_lost_as_well() {
     let publisher = publisher("127.0.0.1:0".parse().unwrap());
     let facts = FactsStream::connect(&publisher.addr().to_string()).unwrap();
-    let mut kernel = LiveKernel::new(vec![1]).with_facts(facts);
+    let mut kernel = LiveKernel::new(vec![SocketAddr::from(([127, 0, 0, 1], 1))]).with_facts(facts);
     // The stream is connected, but the publisher sends no line.
     let lost = sample_until(&mut kernel, None, |sample| !sample.events.is_empty());
     assert!(

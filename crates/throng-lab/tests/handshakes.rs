@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
-use throng_doctor::{Sampler, SamplerOptions};
+use throng_doctor::{ListenerScope, Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS, sources};
@@ -135,8 +135,8 @@ impl Server {
         net::listen(&listener, 1).unwrap();
         let bound = net::getsockname(&listener).unwrap();
         let port = SocketAddrV4::try_from(bound).unwrap().port();
-        let sampler =
-            Sampler::new(SamplerOptions { ports: vec![port], ..SamplerOptions::default() });
+        let scope = ListenerScope::Ports(vec![port]);
+        let sampler = Sampler::new(SamplerOptions { scope, ..SamplerOptions::default() });
         Self { listener, port, sampler, drops_before: None }
     }
 

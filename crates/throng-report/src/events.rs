@@ -148,6 +148,17 @@ pub enum RunEventKind {
         /// closed and in TIME-WAIT.
         holder: String,
     },
+    /// No process listens at the target's address, and one listens on the same port at another
+    /// address. Correct the target, or let the server listen at the target's address.
+    ServerElsewhere {
+        /// The target's address, `127.0.0.1:7999`.
+        target: String,
+        /// The addresses that have a listener, `[::1]:7999`.
+        listens_at: Vec<String>,
+        /// The process that holds the listener, if it is known: `python3, pid 4711`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        holder: Option<String>,
+    },
     /// The first error of this kind, with the exchange that it ended. The meaning depends on the
     /// kind.
     FirstError(ErrorExchange),
@@ -320,6 +331,11 @@ impl fmt::Display for RunEventKind {
             }
             Self::PortTaken { port, connection, holder } => {
                 write!(f, "port {port} is taken as a source port: {connection} ({holder})")
+            }
+            Self::ServerElsewhere { target, listens_at, holder } => {
+                let at = listens_at.join(", ");
+                let holder = holder.as_ref().map_or_else(String::new, |who| format!(" ({who})"));
+                write!(f, "no process listens at {target}, but one at {at}{holder}")
             }
             Self::FirstError(exchange) => exchange.fmt(f),
             Self::FactsLost { address, reason } => {

@@ -179,6 +179,8 @@ pub enum RunEndReason {
     Interrupted,
     /// The target was gone.
     TargetLost,
+    /// Every connect was refused for some time, and none had ever succeeded.
+    Unreached,
     /// The generator could not go on.
     Failed,
     /// A reason of a newer version.

@@ -161,8 +161,8 @@ fn record(
         thresholds,
         ..RecorderOptions::default()
     })?;
-    let ports = plan.targets.iter().map(|target| target.port()).collect();
-    let probes = RunProbes::new(RunningLoad::start(plan)?).with_ports(ports);
+    let targets = plan.targets.clone();
+    let probes = RunProbes::new(RunningLoad::start(plan)?).with_targets(targets);
     Ok(recorder.start(probes, move |interval, _| on_interval(interval)).wait())
 }
 

@@ -24,6 +24,7 @@ mod warnings;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use throng_base::units::{plural, show_duration};
@@ -345,6 +346,7 @@ impl Run {
             header: plan.header.clone(),
             interval: self.interval,
             pause_max: self.pause_max,
+            refused_max: (!self.keep_trying).then_some(REFUSED_MAX),
             thresholds: plan.scenario.thresholds.clone(),
             ..RecorderOptions::default()
         }
@@ -463,6 +465,9 @@ impl Run {
         }
     }
 }
+
+/// The time after which a run ends if every connect was refused.
+const REFUSED_MAX: Duration = Duration::from_secs(10);
 
 /// Returns the failure of a run whose run file cannot be read to go on with it.
 fn unread(id: &str, RecordError { path, error }: &RecordError) -> Failure {

@@ -42,7 +42,15 @@ fn remote(connections: u64, addresses: u64) -> Requirements {
 
 fn listens(addr: &str, backlog: u32) -> ListenerState {
     let addr = addr.parse().unwrap();
-    ListenerState { addr, accept_queue: 0, backlog, inode: 1, uid: 0, drops: Some(0) }
+    ListenerState {
+        addr,
+        accept_queue: 0,
+        backlog,
+        inode: 1,
+        uid: 0,
+        drops: Some(0),
+        v6_only: None,
+    }
 }
 
 fn unknown<T>() -> Fact<T> {

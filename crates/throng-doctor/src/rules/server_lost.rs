@@ -6,7 +6,7 @@ use throng_report::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVE
 use super::{Rule, RuleTrait};
 use crate::counted::connections;
 use crate::history::Sample;
-use crate::outages::{events, outages};
+use crate::outages::{events, outages, process_ends, stays_away};
 use crate::run_view::{Growth, RunView};
 
 pub(super) const RULE: Rule = Rule::new("server_lost", find)
@@ -28,13 +28,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// socket is silent and its connections are gone; or from some time on it refuses every connect. A
 /// server that serves again has not ended.
 pub(super) fn ended(run: &RunView<'_>) -> Option<(u64, String)> {
-    let away = outages(run).into_iter().next_back();
-    if away.is_some_and(|away| away.to_ms.is_some()) {
+    let all = outages(run);
+    let away = all.last().copied();
+    if away.is_some() && !stays_away(run, &all) {
         return None;
     }
     let exact_ms = |at_ms: u64| {
         let before = |ms: &u64| *ms <= at_ms + LATE_MS && *ms + LATE_MS >= at_ms;
-        process_ended(run).or(away.map(|away| away.from_ms)).filter(before).unwrap_or(at_ms)
+        process_ends(run).last().or(away.map(|away| away.from_ms)).filter(before).unwrap_or(at_ms)
     };
     match lost(run) {
         Some((at_ms, reason)) => {
@@ -47,13 +48,6 @@ pub(super) fn ended(run: &RunView<'_>) -> Option<(u64, String)> {
             is_gone.then(|| (exact_ms(refused.began_ms), String::new()))
         }
     }
-}
-
-/// Returns when the last server process ended.
-fn process_ended(run: &RunView<'_>) -> Option<u64> {
-    let ended =
-        events(run).filter(|(_, kind)| matches!(kind, RunEventKind::ServerProcessEnded { .. }));
-    ended.map(|(at_ms, _)| at_ms).last()
 }
 
 /// Reports whether connects succeed some time after `at_ms`: another server with another control
@@ -213,17 +207,43 @@ fn silent(run: &RunView<'_>, at_ms: u64, reason: &str) -> Finding {
 
 /// Returns the finding for a target without a listener.
 fn no_listener(run: &RunView<'_>, refused: &Growth) -> Finding {
-    Finding::new(
-        RULE.id,
-        Side::Server,
-        format!(
-            "No server listens at {}: all {} connects were refused.",
-            run.header.target,
-            count(refused.by() as f64)
+    let target = &run.header.target;
+    let refused_text = format!("all {} connects were refused", count(refused.by() as f64));
+    let elsewhere = events(run).find_map(|(_, kind)| match kind {
+        RunEventKind::ServerElsewhere { target, listens_at, holder } => {
+            Some((target, listens_at.first()?, holder))
+        }
+        _ => None,
+    });
+    let (text, remedy) = match elsewhere {
+        Some((wanted, at, holder)) => {
+            let holder = holder.as_ref().map_or_else(String::new, |who| format!(" ({who})"));
+            (
+                format!(
+                    "No server listens at {target}: {refused_text}; one listens at {at}{holder}, \
+                     which is the same port of another address."
+                ),
+                format!(
+                    "write --target {}, or let the server listen at {wanted} too",
+                    at_address(target, at)
+                ),
+            )
+        }
+        None => (
+            format!("No server listens at {target}: {refused_text}."),
+            "start the server, or correct the address and port (--target)".to_owned(),
         ),
-    )
-    .shown_by(&refused.counter, refused.from as f64, refused.to as f64, refused.began_ms)
-    .remedied_by("start the server, or correct the address and port (--target)")
+    };
+    Finding::new(RULE.id, Side::Server, text)
+        .shown_by(&refused.counter, refused.from as f64, refused.to as f64, refused.began_ms)
+        .remedied_by(remedy)
+}
+
+/// Returns the URL of a target with another address.
+fn at_address(target: &str, address: &str) -> String {
+    let Some((scheme, rest)) = target.split_once("://") else { return address.to_owned() };
+    let path = rest.find('/').map_or("", |at| &rest[at..]);
+    format!("{scheme}://{address}{path}")
 }
 
 /// The longest delay between the end of a process and the loss of its control socket or its
@@ -337,6 +357,29 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "No server listens at tcp://127.0.0.1:5555: all 3k connects were refused"
+        );
+    }
+
+    #[test]
+    fn a_server_at_another_address_of_the_port_is_named() {
+        let elsewhere = RunEventKind::ServerElsewhere {
+            target: "127.0.0.1:5555".into(),
+            listens_at: vec!["[::1]:5555".into()],
+            holder: Some("python3, pid 4711".into()),
+        };
+        let mut run = with_event(refusing_from(0), 0, elsewhere).loaded(|load, _| {
+            (load.counters.connects_ok, load.counters.connected) = (0, 0);
+        });
+        run.header.target = "ws://127.0.0.1:5555/chat".into();
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "No server listens at ws://127.0.0.1:5555/chat: all 3k connects were refused; one \
+             listens at [::1]:5555 (python3, pid 4711), which is the same port of another address"
+        );
+        assert_eq!(
+            found.remedy,
+            "write --target ws://[::1]:5555/chat, or let the server listen at 127.0.0.1:5555 too"
         );
     }
 

@@ -5,7 +5,7 @@ use throng_report::{Evidence, Finding, RunEventKind, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
-use crate::outages::{Absence, events, outages};
+use crate::outages::{Absence, events, outages, process_ends, stays_away};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
@@ -28,22 +28,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let all = outages(run);
     let mut away = all.clone();
     away.retain(|away| away.to_ms.is_some());
-    let is_gone = away.len() < all.len();
     let longest = *away.iter().max_by_key(|away| length_ms(away))?;
-    let (lost, refused) = away
-        .iter()
-        .fold((0, 0), |(lost, refused), away| (lost + away.lost, refused + away.refused));
-    if is_gone || lost + refused < FAILED_MIN {
+    let (lost, refused) =
+        all.iter().fold((0, 0), |(lost, refused), away| (lost + away.lost, refused + away.refused));
+    if stays_away(run, &all) || lost + refused < FAILED_MIN {
         return None;
     }
-    let seconds = |ms: u64| format!("{:.1}", ms as f64 / 1000.0);
-    let when = match away.len() {
-        1 => format!("from {} to {} s", seconds(longest.from_ms), seconds(longest.to_ms?)),
-        n => format!("{n} times, for up to {}", micros(length_ms(&longest) * 1000)),
-    };
+    let ends: Vec<u64> =
+        process_ends(run).filter(|at_ms| all.iter().any(|away| away.is_near(*at_ms))).collect();
     let text = format!(
-        "The server was away {when}: {}; then {}. Its users waited until a connect succeeded, and \
-         started again.",
+        "The server{}: {}; then {}. Its users waited until a connect succeeded, and started again.",
+        describe(&away, &longest, &ends),
         show_losses(lost, refused),
         successor(run, &longest)
     );
@@ -60,6 +55,40 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
          (systemd, a container)",
         );
     Some(finding)
+}
+
+/// Returns what happened to the server: the end of its sentence's subject, and a verb. `ends` are
+/// the moments at which its process ended.
+fn describe(away: &[Absence], longest: &Absence, ends: &[u64]) -> String {
+    let seconds = |ms: u64| format!("{:.1}", ms as f64 / 1000.0);
+    let length = length_ms(longest);
+    match (ends, away.len()) {
+        ([_, _, ..], _) => {
+            let rhythm = rhythm(ends).map(|each| format!(", about every {each}"));
+            format!(
+                "'s process ended {} times{}, and its connections with it",
+                ends.len(),
+                rhythm.unwrap_or_default()
+            )
+        }
+        ([at_ms], 1) if length < AT_ONCE_MS => {
+            let at = seconds(*at_ms);
+            format!("'s process ended after {at} s, and another one took its place at once")
+        }
+        (_, 1) => {
+            let to_ms = longest.to_ms.unwrap_or(longest.from_ms);
+            format!(" was away from {} to {} s", seconds(longest.from_ms), seconds(to_ms))
+        }
+        (_, n) => format!(" was away {n} times, for up to {}", micros(length * 1000)),
+    }
+}
+
+/// Returns the usual time between two ends, if there are several.
+fn rhythm(ends: &[u64]) -> Option<String> {
+    let mut apart: Vec<u64> = ends.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).collect();
+    apart.sort_unstable();
+    let median = *apart.get(apart.len() / 2).filter(|_| apart.len() > 1)?;
+    Some(micros(median * 1000))
 }
 
 /// Returns the length of an outage.
@@ -92,6 +121,9 @@ fn successor(run: &RunView<'_>, away: &Absence) -> String {
 
 /// The fewest failures that count: a connect or two that a start-up refuses are no outage.
 const FAILED_MIN: u64 = 3;
+
+/// The longest absence that users do not notice: a supervisor holds the listener.
+const AT_ONCE_MS: u64 = 100;
 
 /// The most outages that the evidence shows.
 const SHOWN_MAX: usize = 3;
@@ -195,6 +227,64 @@ mod tests {
             });
         });
         closing.is_silent(&RULE);
+    }
+
+    /// A run whose server's process ends every two seconds with its 60 connections. The listener
+    /// stays, so that connects succeed at once, and before the end of the process is noticed.
+    fn looping(ends: usize) -> Run {
+        let is_end = move |second: u64| second % 2 == 0 && (2..=2 * ends as u64).contains(&second);
+        Run::quiet()
+            .loaded(move |load, second| {
+                let at = 1_000 * second;
+                load.errors.add("closed_by_peer", 60 * (second / 2).min(ends as u64));
+                load.outage = is_end(second).then(|| Outage {
+                    lost_ms: Some(at - 500),
+                    back_ms: Some(at - 499),
+                    ..Outage::default()
+                });
+            })
+            .changed(move |interval, second| {
+                if is_end(second) {
+                    let program = || "python3".to_owned();
+                    let (at, pid) = (1_000 * second, 3_600 + second as u32);
+                    let ended = RunEventKind::ServerProcessEnded { pid, program: program() };
+                    let next = RunEventKind::ServerProcess { pid: pid + 1, program: program() };
+                    interval.events.push(RunEvent::new(at - 470, ended));
+                    interval.events.push(RunEvent::new(at - 400, next));
+                }
+            })
+    }
+
+    #[test]
+    fn a_process_that_ends_again_and_again_is_reported_though_no_connect_was_refused() {
+        let run = looping(4);
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "The server's process ended 4 times, about every 2.00 s, and its connections with it: \
+             240 connections were lost; then python3 (pid 3609) served"
+        );
+        run.check_all(&["server_restarted"]);
+        let once = looping(1).speaks(&RULE);
+        let begin =
+            "The server's process ended after 1.5 s, and another one took its place at once";
+        assert!(once.text.starts_with(begin), "{once}");
+    }
+
+    #[test]
+    fn a_loop_of_crashes_that_is_away_at_the_end_has_not_stayed_away() {
+        let away_at_end = looping(4).loaded(|load, second| {
+            if second == 10 {
+                load.errors.add("closed_by_peer", 60);
+                load.connect_failed.add("ECONNREFUSED", 9);
+                load.counters.connected = 0;
+                load.outage = Some(Outage {
+                    lost_ms: Some(9_700),
+                    refused_ms: Some(9_800),
+                    ..Outage::default()
+                });
+            }
+        });
+        away_at_end.check_all(&["server_restarted"]);
     }
 
     #[test]

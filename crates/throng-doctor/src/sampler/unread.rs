@@ -7,6 +7,7 @@ use throng_report::Metric;
 
 use super::KernelSample;
 use crate::fact::Fact;
+use crate::listener_scope::ListenerScope;
 use crate::listeners::ListenerReader;
 use crate::socket_count_meter::SocketCountMeter;
 use throng_driver::netlink::{Diag, ListenerState};
@@ -32,14 +33,14 @@ impl UnreadMeter {
         now: Instant,
         sockets: Option<u64>,
         reader: &mut ListenerReader,
-        (listeners, ports): (&[ListenerState], &[u16]),
+        (listeners, scope): (&[ListenerState], &ListenerScope),
     ) {
         if !self.meter.is_due(now, None, sockets) {
             return;
         }
         let began = std::time::Instant::now();
         let mut count = UnreadCount::default();
-        let read = reader.accepted(listeners, ports, |connection| count.add(connection));
+        let read = reader.accepted(listeners, scope, |connection| count.add(connection));
         self.meter.record(now + began.elapsed(), began.elapsed());
         // Where `sock_diag` is refused, the listeners are unknown for the same reason.
         if let Fact::Known(()) = read {

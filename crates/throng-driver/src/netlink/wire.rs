@@ -27,6 +27,9 @@ pub struct Diag {
     /// Segments that the socket dropped; for a listener, SYNs and final ACKs of handshakes. `None`
     /// unless the query requests it; Linux before 4.7 does not report it.
     pub drops: Option<u32>,
+    /// True for a listener of IPv6 that takes no IPv4 connections. `None` for other sockets, and
+    /// before Linux 4.2.
+    pub v6_only: Option<bool>,
 }
 
 impl Diag {
@@ -193,19 +196,23 @@ fn socket(body: &[u8]) -> Result<Diag, DiagFormatError> {
         send_queue: u32_at(body, 60)?,
         uid: u32_at(body, 64)?,
         inode: u32_at(body, 68)?,
-        drops: drops(attributes),
+        drops: attribute(attributes, INET_DIAG_SKMEMINFO)
+            .and_then(|memory| u32_at(memory, SK_MEMINFO_DROPS * size_of::<u32>()).ok()),
+        v6_only: attribute(attributes, INET_DIAG_SKV6ONLY)
+            .and_then(|value| value.first())
+            .map(|value| *value != 0),
     })
 }
 
-/// Returns the drops of a socket from the attributes of its message. An attribute that is cut short
-/// ends the search.
-fn drops(mut attributes: &[u8]) -> Option<u32> {
+/// Returns the value of one attribute of a socket's message. An attribute that is cut short ends
+/// the search.
+fn attribute(mut attributes: &[u8], wanted: u16) -> Option<&[u8]> {
     loop {
         let length = usize::from(u16_at(attributes, 0).ok()?);
         let kind = u16_at(attributes, 2).ok()?;
         let value = attributes.get(ATTRIBUTE_BYTES..length)?;
-        if kind == INET_DIAG_SKMEMINFO {
-            return u32_at(value, SK_MEMINFO_DROPS * size_of::<u32>()).ok();
+        if kind == wanted {
+            return Some(value);
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
     }
@@ -327,6 +334,8 @@ const INET_DIAG_REQ_BYTECODE: u16 = 1;
 const INET_DIAG_SKMEMINFO: u16 = 7;
 /// Index of the drops in it.
 const SK_MEMINFO_DROPS: usize = 8;
+/// Attribute of a listener of IPv6: a byte that is not 0 if it takes no IPv4 connections.
+const INET_DIAG_SKV6ONLY: u16 = 11;
 
 /// Values of `inet_diag_bc_op::code`.
 const JMP: u8 = 1;
@@ -394,6 +403,20 @@ mod tests {
         assert_eq!(of([attribute(7, &memory[..32]), shutdown].concat()), None, "before Linux 4.7");
         assert_eq!(of(attribute(7, &memory)[..20].to_vec()), None);
         assert_eq!(of(vec![0; 8]), None, "an attribute without a length");
+    }
+
+    #[test]
+    fn a_listener_of_ipv6_alone_is_told_from_one_of_both_versions() {
+        let of = |attributes: &[u8]| {
+            socket(&[&listener(libc::AF_INET6)[..], attributes].concat()).unwrap().v6_only
+        };
+        let with = |value: u8| {
+            let mut bytes = 5_u16.to_ne_bytes().to_vec();
+            bytes.extend_from_slice(&INET_DIAG_SKV6ONLY.to_ne_bytes());
+            bytes.extend_from_slice(&[value, 0, 0, 0]);
+            of(&bytes)
+        };
+        assert_eq!((with(1), with(0), of(&[])), (Some(true), Some(false), None));
     }
 
     #[test]

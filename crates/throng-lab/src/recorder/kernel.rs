@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use throng_base::time::Instant;
 use throng_doctor::owner::Owner;
-use throng_doctor::{Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
+use throng_doctor::{ListenerScope, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_driver::{Clock, netns};
 use throng_report::{Endpoint, RunEventKind};
 
@@ -22,7 +22,7 @@ use super::watched_process::watched_process;
 /// are dropped there. For a server on another machine, a watch on its host sends the facts.
 #[derive(Debug)]
 pub struct LiveKernel {
-    ports: Vec<u16>,
+    targets: Vec<SocketAddr>,
     /// The sampler of the generator's namespace.
     sampler: Sampler,
     server: ServerSource,
@@ -47,12 +47,13 @@ enum ServerSource {
 }
 
 impl LiveKernel {
-    /// Reads the machine and the listeners on `ports`; no ports means all listeners.
-    pub fn new(ports: Vec<u16>) -> Self {
-        let sampler = Sampler::new(options(&ports));
+    /// Reads the machine and the listeners that connections to `targets` reach; no targets means
+    /// all listeners.
+    pub fn new(targets: Vec<SocketAddr>) -> Self {
+        let sampler = Sampler::new(options(&targets));
         let process = ServerProcess::new(Vec::new(), false);
         Self {
-            ports,
+            targets,
             sampler,
             server: ServerSource::SameNamespace,
             process,
@@ -61,11 +62,11 @@ impl LiveKernel {
         }
     }
 
-    /// Follows a server in this network namespace: the process that listens on the ports of
-    /// `targets`, and the process that replaces it.
+    /// Follows a server in this network namespace: the process that listens at the targets, and the
+    /// process that replaces it.
     #[must_use]
-    pub fn with_listening_process(mut self, targets: &[SocketAddr]) -> Self {
-        self.process = ServerProcess::new(targets.to_vec(), true);
+    pub fn with_listening_process(mut self) -> Self {
+        self.process = ServerProcess::new(self.targets.clone(), true);
         // The search comes before the first sample, so that the sample contains the process.
         self.events = self.find_server_process();
         self
@@ -74,8 +75,8 @@ impl LiveKernel {
     /// Follows a server in this network namespace as [`Self::with_listening_process`] does,
     /// beginning with a process that is known to listen.
     #[must_use]
-    pub fn with_found_process(mut self, targets: &[SocketAddr], owner: Owner) -> Self {
-        self.process = ServerProcess::new(targets.to_vec(), true);
+    pub fn with_found_process(mut self, owner: Owner) -> Self {
+        self.process = ServerProcess::new(self.targets.clone(), true);
         self.sampler.watch(server_process(&owner));
         self.events = vec![self.process.found(owner)];
         self
@@ -163,9 +164,10 @@ impl KernelProbe for LiveKernel {
             return;
         }
         if netns::is_current(pid) == Ok(false) {
-            self.sampler = Sampler::new(options(&self.ports));
+            self.sampler = Sampler::new(options(&self.targets));
             self.sampler.exclude(pid);
-            self.server = ServerSource::OtherNamespace(ServerKernel::new(pid, self.ports.clone()));
+            self.server =
+                ServerSource::OtherNamespace(ServerKernel::new(pid, self.targets.clone()));
         } else {
             self.sampler.watch(watched_process(Endpoint::Server, pid));
             self.server = ServerSource::SameNamespace;
@@ -174,9 +176,13 @@ impl KernelProbe for LiveKernel {
 }
 
 /// Returns the options of a sampler before the server is known: it watches the generator alone.
-fn options(ports: &[u16]) -> SamplerOptions {
+fn options(targets: &[SocketAddr]) -> SamplerOptions {
     let processes = vec![watched_process(Endpoint::Client, std::process::id())];
-    SamplerOptions { ports: ports.to_vec(), processes, ..SamplerOptions::default() }
+    let scope = match targets {
+        [] => ListenerScope::All,
+        targets => ListenerScope::Targets(targets.to_vec()),
+    };
+    SamplerOptions { scope, processes, ..SamplerOptions::default() }
 }
 
 fn server_process(owner: &Owner) -> WatchedProcess {
@@ -238,7 +244,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_seen_is_said_once() {
-        let mut kernel = LiveKernel::new(vec![1]).with_remote_server();
+        let mut kernel =
+            LiveKernel::new(vec![SocketAddr::from(([127, 0, 0, 1], 1))]).with_remote_server();
         assert!(kernel.sample().unseen.unwrap().contains(&REMOTE.to_owned()));
         assert_eq!(kernel.sample().unseen, None, "it has not changed");
         kernel.set_server_pid(std::process::id());

@@ -27,6 +27,9 @@ pub struct RecorderOptions {
     /// The time after which a run that is paused ends, found out at the end of an interval. Default
     /// 1 h.
     pub pause_max: Duration,
+    /// The time after which a run ends if every connect was refused and none has ever succeeded,
+    /// found out at the end of an interval; none if such a run goes on. Default none.
+    pub refused_max: Option<Duration>,
 }
 
 impl Default for RecorderOptions {
@@ -39,6 +42,7 @@ impl Default for RecorderOptions {
             server_lost_after: Duration::from_secs(3),
             ramp_down_timeout: Duration::from_secs(30),
             pause_max: Duration::from_secs(3_600),
+            refused_max: None,
         }
     }
 }

@@ -49,6 +49,8 @@ pub(super) struct RecorderLoop<W> {
     interrupted_by: Option<String>,
     /// The end of the first interval of a pause, while the load is paused.
     paused_since: Option<Instant>,
+    /// The end of the first interval with refused connects, while no connect had another result.
+    refused_since: Option<Instant>,
     /// The users' successes when the server was lost; none while it is not lost.
     successes_when_lost: Option<u64>,
 }
@@ -58,8 +60,8 @@ struct StopRequest {
     by: String,
     /// The end of the wait for the generator.
     until: Instant,
-    /// True when the plan was over and all users were leaving already.
-    after_plan: bool,
+    /// The reason for the end of the run.
+    reason: RunEndReason,
 }
 
 /// The reason for which the thread woke up.
@@ -99,6 +101,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
             stopping: None,
             interrupted_by: None,
             paused_since: None,
+            refused_since: None,
             successes_when_lost: None,
         }
     }
@@ -182,12 +185,10 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         }
         let finished = self.generator.is_finished();
         match &self.stopping {
-            Some(StopRequest { by, until, after_plan }) if finished || Instant::now() >= *until => {
+            Some(StopRequest { by, until, reason }) if finished || Instant::now() >= *until => {
                 let detail =
                     if finished { by.clone() } else { format!("{by}; some users had not ended") };
-                let reason =
-                    if *after_plan { RunEndReason::Finished } else { RunEndReason::Interrupted };
-                Some(WakeReason::RunEnded { reason, detail: Some(detail) })
+                Some(WakeReason::RunEnded { reason: *reason, detail: Some(detail) })
             }
             None if finished => Some(self.end_of_load()),
             _ => None,
@@ -221,8 +222,9 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         let earlier = self.interrupted_by.clone().filter(|_| is_leaving);
         let after_plan = is_leaving && earlier.is_none();
         let by = earlier.unwrap_or(by);
+        let reason = if after_plan { RunEndReason::Finished } else { RunEndReason::Interrupted };
         let until = Instant::now() + self.options.ramp_down_timeout;
-        self.stopping = Some(StopRequest { by, until, after_plan });
+        self.stopping = Some(StopRequest { by, until, reason });
     }
 
     /// Reports whether the server was lost before the users began to leave, and no user had a
@@ -285,6 +287,7 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         *lock(&self.latest) = Some(interval.clone());
         self.previous = Some(interval);
         self.end_long_pause(now);
+        self.end_refused(now);
     }
 
     /// Notes a request to end the run that another process had, once.
@@ -310,6 +313,28 @@ impl<W: Write + Truncate> RecorderLoop<W> {
         if now.duration_since(since) >= pause_max && self.stopping.is_none() {
             self.stop(format!("a pause of {} (--pause-max)", show_duration(pause_max)));
         }
+    }
+
+    /// Ends a run whose connects have all been refused for too long: nothing listens at the target,
+    /// and the rest of the plan would show nothing else.
+    fn end_refused(&mut self, now: Instant) {
+        let load = self.previous.as_ref().and_then(|interval| interval.load.as_ref());
+        if !load.is_some_and(is_refused) {
+            self.refused_since = None;
+            return;
+        }
+        let since = *self.refused_since.get_or_insert(now);
+        let Some(refused_max) = self.options.refused_max else { return };
+        if now.duration_since(since) < refused_max || self.stopping.is_some() {
+            return;
+        }
+        self.generator.ramp_down();
+        let by = format!(
+            "every connect was refused for {}, and none has succeeded (--keep-trying goes on)",
+            show_duration(refused_max)
+        );
+        let until = now + self.options.ramp_down_timeout;
+        self.stopping = Some(StopRequest { by, until, reason: RunEndReason::Unreached });
     }
 
     fn poll_server(&mut self, at_ms: u64) -> Option<ServerSnapshot> {
@@ -395,6 +420,15 @@ impl<W: Write + Truncate> RecorderLoop<W> {
     }
 }
 
+/// Reports whether every connect of a load was refused so far.
+fn is_refused(load: &LoadInterval) -> bool {
+    let refused = load.connect_failed.get("ECONNREFUSED");
+    load.counters.connects_ok == 0
+        && refused >= REFUSED_MIN
+        && refused == load.connect_failed.total()
+        && !load.is_leaving()
+}
+
 /// Returns the number of connects, messages, joins, pushes and requests that succeeded.
 fn successes(load: &LoadInterval) -> u64 {
     let counters = &load.counters;
@@ -403,6 +437,10 @@ fn successes(load: &LoadInterval) -> u64 {
         + counters.joins_ok
         + counters.requests_answered()
 }
+
+/// The fewest refusals that show that nothing listens: one or two are a server that starts a moment
+/// after its load.
+const REFUSED_MIN: u64 = 3;
 
 /// The shortest last interval that gets a line: the rates of a shorter one would be noise.
 const SHORT_INTERVAL_MS: u64 = 10;

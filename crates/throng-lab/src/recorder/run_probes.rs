@@ -1,6 +1,7 @@
 //! The probes of one run.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use super::kernel::LiveKernel;
 use super::probes::{GeneratorProbe, KernelProbe, ServerProbe};
@@ -29,10 +30,10 @@ impl RunProbes {
         Self { server: Some(Box::new(server)), ..self }
     }
 
-    /// Restricts the listeners to `ports`, which are those of the target.
+    /// Restricts the listeners to those that connections to `targets` reach.
     #[must_use]
-    pub fn with_ports(self, ports: Vec<u16>) -> Self {
-        let kernel = Box::new(|| Box::new(LiveKernel::new(ports)) as Box<dyn KernelProbe>);
+    pub fn with_targets(self, targets: Vec<SocketAddr>) -> Self {
+        let kernel = Box::new(|| Box::new(LiveKernel::new(targets)) as Box<dyn KernelProbe>);
         Self { kernel, ..self }
     }
 }

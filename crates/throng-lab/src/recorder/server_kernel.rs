@@ -1,13 +1,15 @@
 //! The server's kernel counters, where the server is in another network namespace of this machine.
 
+use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use throng_base::time::Instant;
-use throng_doctor::{KernelSample, Reason, Sampler, SamplerOptions, Unknown};
+use throng_doctor::{KernelSample, ProcRoot, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
 use throng_report::Endpoint;
 
 use super::watched_process::watched_process;
+use crate::header::process_scope;
 
 /// A sampler on a thread of its own. Only this thread moves into the server's namespace.
 #[derive(Debug)]
@@ -25,8 +27,9 @@ enum SamplerRequest {
 }
 
 impl ServerKernel {
-    /// Watches the namespace of the process `pid`, the listeners on `ports` there, and the process.
-    pub(super) fn new(pid: u32, ports: Vec<u16>) -> Self {
+    /// Watches the namespace of the process `pid`, its listeners on the ports of `targets` there,
+    /// and the process.
+    pub(super) fn new(pid: u32, targets: Vec<SocketAddr>) -> Self {
         let (requests, pending) = mpsc::channel::<SamplerRequest>();
         let (reply, samples) = mpsc::channel();
         let run = move || {
@@ -37,8 +40,9 @@ impl ServerKernel {
                     Reason::from(std::io::Error::from(errno)),
                 )
             });
+            let scope = process_scope(&ProcRoot::default(), pid, &targets);
             let mut sampler =
-                Sampler::new(SamplerOptions { ports, processes, ..SamplerOptions::default() });
+                Sampler::new(SamplerOptions { scope, processes, ..SamplerOptions::default() });
             while let Ok(request) = pending.recv() {
                 match request {
                     SamplerRequest::Sample => {}

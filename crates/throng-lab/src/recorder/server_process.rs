@@ -1,4 +1,4 @@
-//! The server's process: found by its port, followed to its end and to its successor.
+//! The server's process: found by its listening socket, followed to its end and to its successor.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,7 +6,10 @@ use std::time::Duration;
 use throng_base::time::Instant;
 use throng_doctor::owner::{Owner, port_holder};
 use throng_doctor::process::{is_there, parse_stat};
-use throng_doctor::{Fact, ListenerReader, ProcRoot, listening_process};
+use throng_doctor::{
+    Fact, ListenerReader, ListenerScope, ProcRoot, listeners_elsewhere, listening_process,
+};
+use throng_driver::netlink::ListenerState;
 use throng_report::RunEventKind;
 
 /// Follows the server's process. Callers step it about every 20 ms; it limits its own searches.
@@ -14,7 +17,7 @@ use throng_report::RunEventKind;
 pub(super) struct ServerProcess {
     root: ProcRoot,
     targets: Vec<SocketAddr>,
-    /// True when the process that listens on the targets' ports here is the server.
+    /// True when the process that listens at the targets here is the server.
     is_local: bool,
     owner: Option<Owner>,
     /// The program that served last.
@@ -23,12 +26,13 @@ pub(super) struct ServerProcess {
     gone_since: Option<Instant>,
     search_at: Instant,
     holder_reported: bool,
+    elsewhere_reported: bool,
     listeners: ListenerReader,
 }
 
 impl ServerProcess {
-    /// Starts without a known process. With `is_local`, the process that listens on a port of
-    /// `targets` in the calling thread's network namespace is the server.
+    /// Starts without a known process. With `is_local`, the process that connections to `targets`
+    /// reach in the calling thread's network namespace is the server.
     pub(super) fn new(targets: Vec<SocketAddr>, is_local: bool) -> Self {
         Self {
             root: ProcRoot::default(),
@@ -39,6 +43,7 @@ impl ServerProcess {
             gone_since: None,
             search_at: Instant::ZERO,
             holder_reported: false,
+            elsewhere_reported: false,
             listeners: ListenerReader::default(),
         }
     }
@@ -50,7 +55,7 @@ impl ServerProcess {
         }
         let stat = self.root.read(&format!("proc/{pid}/stat"), parse_stat);
         let program = stat.known().map(|stat| stat.name.clone()).unwrap_or_default();
-        self.set_owner(Owner { pid, program, others: Vec::new() });
+        self.set_owner(Owner { pid, program, ..Owner::default() });
         true
     }
 
@@ -67,11 +72,14 @@ impl ServerProcess {
             return None;
         }
         self.search_at = now + SEARCH_INTERVAL;
-        if !self.has_listener() {
+        if let Fact::Known(all) = self.listeners.listeners()
+            && self.scope().select(&all).is_empty()
+        {
             self.report_port_holder(now, events);
+            self.report_elsewhere(&all, events);
             return None;
         }
-        let Fact::Known(owner) = listening_process(&self.root, &self.ports()) else {
+        let Fact::Known(owner) = listening_process(&self.root, &self.scope()) else {
             // The process is not visible, for example to this user: search less often.
             self.search_at = now + FAILED_SEARCH_INTERVAL;
             return None;
@@ -93,14 +101,30 @@ impl ServerProcess {
         self.holder_reported = false;
     }
 
-    fn has_listener(&mut self) -> bool {
-        let Fact::Known(all) = self.listeners.listeners() else { return true };
-        let ports = self.ports();
-        all.iter().any(|listener| ports.contains(&listener.addr.port()))
+    /// Returns the listeners of the server.
+    fn scope(&self) -> ListenerScope {
+        ListenerScope::Targets(self.targets.clone())
     }
 
-    fn ports(&self) -> Vec<u16> {
-        self.targets.iter().map(SocketAddr::port).collect()
+    /// Reports once which process listens on a target's port at another address, while no process
+    /// has listened at the targets yet.
+    fn report_elsewhere(&mut self, all: &[ListenerState], events: &mut Vec<RunEventKind>) {
+        if self.gone_since.is_some() || self.elsewhere_reported {
+            return;
+        }
+        for target in &self.targets {
+            let found = listeners_elsewhere(*target, all);
+            let mut addresses: Vec<_> = found.iter().map(|listener| listener.addr).collect();
+            addresses.sort_unstable();
+            addresses.dedup();
+            let [first, ..] = addresses[..] else { continue };
+            let owner = listening_process(&self.root, &ListenerScope::Targets(vec![first]));
+            let holder = owner.known().map(|owner| format!("{}, pid {}", owner.program, owner.pid));
+            let listens_at = addresses.iter().map(ToString::to_string).collect();
+            let target = target.to_string();
+            self.elsewhere_reported = true;
+            events.push(RunEventKind::ServerElsewhere { target, listens_at, holder });
+        }
     }
 
     /// Reports once which process uses a target's port as a source port, after no process has
@@ -179,6 +203,30 @@ mod tests {
             let _ = child.kill();
             let _ = child.wait();
         }
+    }
+
+    #[test]
+    fn a_server_on_the_same_port_of_another_address_is_not_the_server() {
+        let other = TcpListener::bind("127.83.9.2:0").unwrap();
+        let there = other.local_addr().unwrap();
+        let target = SocketAddr::from(([127, 83, 9, 1], there.port()));
+        let mut process = ServerProcess::new(vec![target], true);
+        let mut events = Vec::new();
+        assert_eq!(process.step(Instant::from_nanos(1), &mut events), None);
+        let later = Instant::from_nanos(1) + SEARCH_INTERVAL;
+        assert_eq!(process.step(later, &mut events), None);
+        let [RunEventKind::ServerElsewhere { listens_at, holder, .. }] = &events[..] else {
+            panic!("{events:?}")
+        };
+        assert_eq!(listens_at, &[there.to_string()]);
+        let pid = format!(", pid {}", std::process::id());
+        assert!(holder.as_ref().is_some_and(|holder| holder.ends_with(&pid)), "{holder:?}");
+
+        let mut child = hold(TcpListener::bind(target).unwrap());
+        let found = process.step(later + FAILED_SEARCH_INTERVAL, &mut events).unwrap();
+        assert_eq!((found.pid, &found.listens_at[..]), (child.id(), &[target][..]));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

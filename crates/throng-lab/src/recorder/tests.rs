@@ -20,6 +20,9 @@ struct FakeState {
     /// True while all users leave.
     is_leaving: AtomicBool,
     is_paused: AtomicBool,
+    /// Refused connects of each snapshot, and of all.
+    refused_each: AtomicU64,
+    refused: AtomicU64,
     is_finished: AtomicBool,
     has_ramped_down: AtomicBool,
     /// True when a ramp-down finishes the load at once.
@@ -36,6 +39,9 @@ impl GeneratorProbe for Fake {
         let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
         load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;
         load.connect.record_us(500);
+        let refused = self.0.refused_each.load(Ordering::Relaxed);
+        let refused = self.0.refused.fetch_add(refused, Ordering::Relaxed) + refused;
+        load.connect_failed.add("ECONNREFUSED", refused);
         load.paused = self.0.is_paused.load(Ordering::Relaxed);
         load
     }
@@ -425,6 +431,37 @@ fn a_run_that_is_paused_for_too_long_ends_and_says_why() {
     let why = outcome.result.summary.run.incomplete.unwrap();
     assert!(why.starts_with("a pause of 1ms (--pause-max) ended it after "), "{why}");
     assert_eq!(RunExit::of(&Summary::of(&disk.read()), &[]), RunExit::Incomplete);
+}
+
+/// Returns the reason for the end of a run in which ten connects an interval are refused, and all
+/// others succeed if there are others (`some_succeed`).
+fn end_of_refused(refused_max: Option<Duration>, some_succeed: bool) -> RunEndReason {
+    let fake = Fake::default();
+    fake.0.ends_on_ramp_down.store(true, Ordering::Relaxed);
+    fake.0.is_refused.store(!some_succeed, Ordering::Relaxed);
+    fake.0.refused_each.store(10, Ordering::Relaxed);
+    let options = RecorderOptions { refused_max, ..options(20) };
+    let recording =
+        Recorder::to(Disk::new(), options).unwrap().start(probes(&fake, None), |_, _| {});
+    if refused_max.is_none() || some_succeed {
+        until(|| fake.0.refused.load(Ordering::Relaxed) >= 60);
+        assert!(!fake.0.has_ramped_down.load(Ordering::Relaxed));
+        fake.0.is_finished.store(true, Ordering::Relaxed);
+    }
+    let end = recording.wait().end;
+    if end.reason == RunEndReason::Unreached {
+        let why = end.detail.unwrap();
+        assert!(why.starts_with("every connect was refused for 30ms"), "{why}");
+    }
+    end.reason
+}
+
+#[test]
+fn a_run_whose_connects_are_all_refused_ends_unless_it_keeps_trying() {
+    let after = Some(Duration::from_millis(30));
+    assert_eq!(end_of_refused(after, false), RunEndReason::Unreached);
+    assert_eq!(end_of_refused(None, false), RunEndReason::Finished);
+    assert_eq!(end_of_refused(after, true), RunEndReason::Finished);
 }
 
 #[test]

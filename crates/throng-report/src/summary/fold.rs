@@ -253,7 +253,12 @@ impl SummaryFold {
                 "its file has no last line: the generator was killed or is still running"
                     .to_owned(),
             ),
-            Some(RunEndReason::Finished | RunEndReason::TargetLost | RunEndReason::Unknown)
+            Some(
+                RunEndReason::Finished
+                | RunEndReason::TargetLost
+                | RunEndReason::Unreached
+                | RunEndReason::Unknown,
+            )
             | None => None,
         }
     }

@@ -30,6 +30,11 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             of_path: 0,
         },
         RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
+        RunEventKind::ServerElsewhere {
+            target: text(),
+            listens_at: Vec::new(),
+            holder: Some(text()),
+        },
         RunEventKind::FirstError(any_exchange().exchange),
         RunEventKind::FactsLost { address: text(), reason: text() },
         RunEventKind::FactsBack { address: text() },
@@ -69,6 +74,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::ServerProcessEnded { .. }
             | RunEventKind::ServerFdsFull { .. }
             | RunEventKind::PortTaken { .. }
+            | RunEventKind::ServerElsewhere { .. }
             | RunEventKind::FirstError(_)
             | RunEventKind::FactsLost { .. }
             | RunEventKind::FactsBack { .. }

@@ -93,6 +93,10 @@ pub(crate) struct Run {
     /// Time after which a run that is paused ends by itself
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = quantity::duration)]
     pub(super) pause_max: Duration,
+    /// Go on when every connect is refused; without it, the run ends if that lasts for 10 s and no
+    /// connect has succeeded before
+    #[arg(long)]
+    pub(super) keep_trying: bool,
     /// Print lines of progress on a terminal too, and take no keys
     #[arg(long)]
     pub(super) no_tui: bool,

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
-use throng_doctor::{ProcRoot, listening_process};
+use throng_doctor::{ListenerScope, ProcRoot, listening_process};
 use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_report::{EndpointFacts, ServerSnapshot};
@@ -90,21 +90,21 @@ impl ServerObserver {
     /// Returns the probes for the recorder.
     pub(super) fn probes(self, plan: &RunPlan) -> Probes {
         let targets = plan.load.targets.clone();
-        let ports: Vec<u16> = targets.iter().map(SocketAddr::port).collect();
         let is_throng = self.server.is_some();
         let is_here = plan.header.target_is_here;
         let here = targets.clone();
         // The search for the server's process may take seconds on a busy machine: it comes before
         // the load, so that the recorder begins with it.
         let search = is_here && self.facts.is_none();
-        let found = search.then(|| listening_process(&ProcRoot::default(), &ports));
+        let scope = ListenerScope::Targets(targets.clone());
+        let found = search.then(|| listening_process(&ProcRoot::default(), &scope));
         let found = found.and_then(|found| found.known().cloned());
         let kernel = move || {
-            let kernel = LiveKernel::new(ports);
+            let kernel = LiveKernel::new(here);
             let kernel = match (self.facts, is_throng, is_here, found) {
                 (Some(facts), ..) => kernel.with_facts(facts),
-                (None, _, true, Some(owner)) => kernel.with_found_process(&here, owner),
-                (None, _, true, None) => kernel.with_listening_process(&here),
+                (None, _, true, Some(owner)) => kernel.with_found_process(owner),
+                (None, _, true, None) => kernel.with_listening_process(),
                 (None, true, false, _) => kernel,
                 (None, false, false, _) => kernel.with_remote_server(),
             };

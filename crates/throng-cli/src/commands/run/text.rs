@@ -124,6 +124,10 @@ pub(super) fn early_end(end: &RunEnd, requested: Option<By>) -> Option<String> {
             let by = end.detail.as_deref().unwrap_or("a request");
             Some(format!("interrupted by {by}: the report covers the part that ran"))
         }
+        RunEndReason::Unreached => {
+            let why = end.detail.as_deref().unwrap_or("no connect succeeded");
+            Some(format!("the run ended before its plan did: {why}"))
+        }
         RunEndReason::Finished | RunEndReason::TargetLost | RunEndReason::Unknown => {
             requested.map(|by| format!("{by} arrived after the plan was over"))
         }
@@ -151,6 +155,9 @@ mod tests {
             assert_eq!(said.as_deref(), Some(interrupted));
             assert_eq!(end(RunEndReason::Failed, "core 1 panicked", requested), None);
         }
+        let refused = end(RunEndReason::Unreached, "all connects were refused for 10s", None);
+        let early = "the run ended before its plan did: all connects were refused for 10s";
+        assert_eq!(refused.as_deref(), Some(early));
         let late = end(RunEndReason::Finished, "Ctrl-C", Some(By::Sigint));
         assert_eq!(late.as_deref(), Some("Ctrl-C arrived after the plan was over"));
         assert_eq!(end(RunEndReason::Finished, "", None), None);

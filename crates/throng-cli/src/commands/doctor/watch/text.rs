@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::json;
-use throng_doctor::trouble_between;
+use throng_doctor::{ListenerScope, trouble_between};
 use throng_lab::watch::HostWatch;
 use throng_report::render::{bytes, count, findings, or_dash, rate};
 use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
@@ -19,17 +19,30 @@ pub(super) struct Lines {
     since_heading: usize,
     /// Whether the server is a throng server, which reports its own number of connections.
     is_throng: bool,
-    /// Established connections on the watched ports, as they were last counted.
+    /// Whether the watch has no listeners of its own: `connected` is that of the namespace.
+    counts_namespace: bool,
+    /// Established connections of the watched listeners, as they were last counted.
     established: Option<i64>,
 }
 
 impl Lines {
     pub(super) fn new(json: bool) -> Self {
-        Self { json, since_heading: HEADING_EVERY, is_throng: false, established: None }
+        Self {
+            json,
+            since_heading: HEADING_EVERY,
+            is_throng: false,
+            counts_namespace: false,
+            established: None,
+        }
     }
 
     /// Prints the target of the watch.
-    pub(super) fn begin(&self, header: &WatchHeader, watch: &HostWatch, at: Option<SocketAddr>) {
+    pub(super) fn begin(
+        &mut self,
+        header: &WatchHeader,
+        watch: &HostWatch,
+        at: Option<SocketAddr>,
+    ) {
         if self.json {
             output::say_json(header);
         }
@@ -58,7 +71,17 @@ impl Lines {
             ),
             Err(why) => format!("watching {ports}; Ctrl-C ends it\n  {why}"),
         });
-        if !watch.reads_server_counters() && header.ports.is_empty() {
+        for other in watch.owner().iter().flat_map(|owner| &owner.beside) {
+            let at: Vec<_> = other.listens_at.iter().map(ToString::to_string).collect();
+            say(format!(
+                "  another server listens at {}: {} (pid {pid}); --pid {pid} watches that one",
+                at.join(", "),
+                other.program,
+                pid = other.pid
+            ));
+        }
+        self.counts_namespace = watch.scope() == ListenerScope::All;
+        if !watch.reads_server_counters() && self.counts_namespace {
             say("`connected` counts all established connections in this namespace, both ends of \
                  those on loopback; with --port it counts those of the server"
                 .to_owned());
@@ -77,6 +100,8 @@ impl Lines {
         if self.json {
             return output::say_json(line);
         }
+        // They are not counted in each sample, and always in the first.
+        self.established = line.kernel.get(Metric::LISTENER_ESTABLISHED).or(self.established);
         // The first sample has no predecessor.
         let Some(before) = before else { return };
         if self.since_heading >= HEADING_EVERY {
@@ -85,13 +110,12 @@ impl Lines {
         }
         self.since_heading += 1;
         self.is_throng |= line.server.is_some();
-        // They are not counted in each sample.
-        self.established = line.kernel.get(Metric::LISTENER_ESTABLISHED).or(self.established);
         let connected = match &line.server {
             Some(server) => Some(server.counters.open as i64),
             // For a throng server that was silent once, another number would look like its own.
             None if self.is_throng => None,
-            None => self.established.or_else(|| line.kernel.get(Metric::TCP_CURR_ESTAB)),
+            None if self.counts_namespace => line.kernel.get(Metric::TCP_CURR_ESTAB),
+            None => self.established,
         };
         output::say(row(line, before, connected));
     }
