@@ -37,6 +37,7 @@ mod lost_answers;
 mod machine_slow;
 mod memory_grows;
 mod memory_runs_out;
+mod network_lost;
 mod never_accepts;
 mod never_answers;
 mod not_http;
@@ -81,6 +82,7 @@ pub const RULES: &[Rule] = &[
     address_fails::RULE,
     never_accepts::RULE,
     never_answers::RULE,
+    network_lost::RULE,
     server_lost::RULE,
     server_restarted::RULE,
     fds_exhausted::RULE,

@@ -2,7 +2,9 @@
 
 use throng_report::{Evidence, LatencySummary, LoadCounters, Summary};
 
-use super::{answers_incomplete, fds_exhausted, server_lost, server_stalled, serves_only_some};
+use super::{
+    answers_incomplete, fds_exhausted, network_lost, server_lost, server_stalled, serves_only_some,
+};
 use crate::first_error::FirstError;
 use crate::history::Sample;
 use crate::impact::FAILURES_ONE_IN;
@@ -77,6 +79,7 @@ impl LostAnswers {
             || run.summary.generator.lag_us.p99.saturating_mul(LAG_TIMES) >= waited_us
             || server_lost::ended(run).is_some()
             || server_stalled::RULE.find(run).is_some()
+            || network_lost::RULE.find(run).is_some()
             || answers_incomplete::RULE.find(run).is_some()
             || serves_only_some::RULE.find(run).is_some()
             || fds_exhausted::RULE.find(run).is_some();

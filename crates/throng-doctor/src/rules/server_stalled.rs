@@ -6,7 +6,7 @@ mod activity;
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
-use super::{Rule, RuleTrait};
+use super::{Rule, RuleTrait, network_lost};
 use crate::gaps::{Gap, gaps};
 use crate::impact::{ANSWER_TIMEOUTS, GAP_MS, gap_evidence};
 use crate::run_view::RunView;
@@ -32,7 +32,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     found.retain(|gap| !waits_for_a_cpu(run, gap));
     let longest = *found.iter().max_by_key(|gap| gap.gap.length_ms())?;
     let is_long = longest.gap.length_ms() >= long_ms(run);
-    if !is_long && found.len() < SEVERAL {
+    // A network that goes away silences a server, too.
+    if (!is_long && found.len() < SEVERAL) || network_lost::RULE.find(run).is_some() {
         return None;
     }
     if is_long {
