@@ -8,7 +8,8 @@ use throng_report::render::Table;
 use crate::Failure;
 
 /// Returns the socket at `control`, that of the process `pid`, or that of the only process that
-/// supports `verb`.
+/// supports `verb`. A verb that changes something never takes a process that the user did not name:
+/// the only one may be another one than the user thinks.
 pub(crate) fn control_path(
     control: Option<&Path>,
     pid: Option<u32>,
@@ -24,10 +25,19 @@ pub(crate) fn control_path(
     if let Some(pid) = pid {
         return match found.iter().find(|process| process.pid == pid) {
             Some(process) => Ok(process.path.clone()),
-            None => Err(Failure::new(format!(
-                "process {pid} has no control socket of this user that answers; `throng ctl list` \
-                 shows the processes that do"
-            ))),
+            None => {
+                let watch = match verb {
+                    Verb::Inspect => format!(
+                        "; a server of another program has none: watch it with `throng doctor \
+                         --watch --pid {pid}`"
+                    ),
+                    _ => String::new(),
+                };
+                Err(Failure::new(format!(
+                    "process {pid} has no control socket of this user that answers; `throng ctl \
+                     list` shows the processes that do{watch}"
+                )))
+            }
         };
     }
     // Only generators start and stop users, and only servers can be inspected.
@@ -45,12 +55,18 @@ pub(crate) fn control_path(
         matching = if others.is_empty() { own } else { others };
     }
     match matching[..] {
+        [_, ..] if verb.is_change() => Err(Failure::new(format!(
+            "`throng ctl {}` changes a process, which must be named; add --pid N\n\n{}",
+            verb.name(),
+            table(matching)
+        ))),
         [one] => Ok(one.path.clone()),
         [] if !silent.is_empty() => Err(Failure::new(does_not_answer(silent[0]))),
         [] => Err(Failure::new(match role {
             Some(ProcessRole::Load) => "no throng process runs a load on this machine",
             Some(ProcessRole::Server) => {
-                "no throng server of this user runs on this machine; start one with `throng serve`"
+                "no throng server of this user runs on this machine; start one with `throng serve`, \
+                 or watch a server of another program with `throng doctor --watch --port PORT`"
             }
             None => "no throng process of this user runs on this machine",
         })),

@@ -69,6 +69,19 @@ impl Verb {
         matches!(self, Self::Start | Self::Stop)
     }
 
+    /// Reports whether the verb changes what the process does. The others only read.
+    pub fn is_change(self) -> bool {
+        match self {
+            Self::Who | Self::Snapshot | Self::Inspect | Self::Count => false,
+            Self::Start
+            | Self::Stop
+            | Self::Pause
+            | Self::Resume
+            | Self::Drain
+            | Self::Shutdown => true,
+        }
+    }
+
     /// Reports whether the verb may have a number: of users, or of rows.
     pub fn takes_n(self) -> bool {
         self.needs_n() || self == Self::Inspect

@@ -14,7 +14,7 @@ use crate::{Exit, Failure, output, quantity};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Ctl {
-    /// Process id of the process; not needed if only one matches
+    /// Process id of the process; a command that only reads does not need it if one matches
     #[arg(long, global = true, value_name = "N")]
     pid: Option<u32>,
     /// Path of the process's control socket
@@ -36,27 +36,27 @@ enum CtlCommand {
     #[command(after_help = "Examples:\n  throng ctl count\n  throng ctl count --pid 4242")]
     Count,
     /// Start N more users
-    #[command(after_help = "Examples:\n  throng ctl start 100\n  throng ctl start 10k")]
+    #[command(after_help = "Examples:\n  throng ctl start 100 --pid 4242")]
     Start {
         /// Number of users
         #[arg(value_parser = quantity::count)]
         n: usize,
     },
     /// Stop N users
-    #[command(after_help = "Examples:\n  throng ctl stop 50")]
+    #[command(after_help = "Examples:\n  throng ctl stop 50 --pid 4242")]
     Stop {
         /// Number of users
         #[arg(value_parser = quantity::count)]
         n: usize,
     },
     /// Start no more users, or accept no more connections, until `resume`
-    #[command(after_help = "Examples:\n  throng ctl pause")]
+    #[command(after_help = "Examples:\n  throng ctl pause --pid 4242")]
     Pause,
     /// Undo `pause`
-    #[command(after_help = "Examples:\n  throng ctl resume")]
+    #[command(after_help = "Examples:\n  throng ctl resume --pid 4242")]
     Resume,
     /// Let open connections end, and start or accept nothing more
-    #[command(after_help = "Examples:\n  throng ctl drain")]
+    #[command(after_help = "Examples:\n  throng ctl drain --pid 4242")]
     Drain,
     /// Drain, report and end the process
     #[command(after_help = "Examples:\n  throng ctl shutdown --pid 4242")]
@@ -69,7 +69,7 @@ enum CtlCommand {
 const EXAMPLES: &str = "\
 Examples:
   throng ctl list
-  throng ctl start 100
+  throng ctl start 100 --pid 4242
   throng ctl count --json
   throng ctl snapshot --pid 4242";
 

@@ -14,10 +14,12 @@ fn users_of_a_running_load_are_started_and_stopped() {
     );
     let mut run = place.start(&["run", "stay.yaml", "--interval", "100ms"]);
     run.line_with("connected 10 ");
-    let started = place.throng(&["ctl", "start", "15", "--json"]).exits_with(0).json();
+    let pid = run.pid().to_string();
+    let started =
+        place.throng(&["ctl", "start", "15", "--json", "--pid", &pid]).exits_with(0).json();
     assert_eq!(started["users"], 25, "the printed count includes the command");
     run.line_with("connected 25 ");
-    let stopped = place.throng(&["ctl", "stop", "5"]).exits_with(0).stdout;
+    let stopped = place.throng(&["ctl", "stop", "5", "--pid", &pid]).exits_with(0).stdout;
     assert!(stopped.contains("users 20"), "{stopped}");
     run.line_with("connected 20 ");
     let count = place.count(run.pid());
@@ -79,11 +81,15 @@ fn a_run_that_stays_paused_ends_by_itself() {
 fn a_server_pauses_and_resumes() {
     let place = TestDir::new();
     let server = place.serve(&["hold"]);
-    place.throng(&["ctl", "pause"]).exits_with(0);
-    assert!(std::net::TcpStream::connect(&server.addr).is_err());
-    place.throng(&["ctl", "resume"]).exits_with(0);
+    let pid = server.process.pid().to_string();
+    let unnamed = place.throng(&["ctl", "pause"]).exits_with(2);
+    unnamed.stderr_contains(&["`throng ctl pause` changes a process", "--pid N", &pid]);
     let _open = std::net::TcpStream::connect(&server.addr).unwrap();
-    eventually("it is let in", || place.count(server.process.pid())["open"] == 1);
+    place.throng(&["ctl", "pause", "--pid", &pid]).exits_with(0);
+    assert!(std::net::TcpStream::connect(&server.addr).is_err());
+    place.throng(&["ctl", "resume", "--pid", &pid]).exits_with(0);
+    let _more = std::net::TcpStream::connect(&server.addr).unwrap();
+    eventually("it is let in", || place.count(server.process.pid())["open"] == 2);
 }
 
 #[test]

@@ -37,7 +37,8 @@ fn a_look_is_printed_as_text_without_a_terminal_and_as_json() {
 #[test]
 fn what_cannot_be_inspected_is_refused_with_a_reason() {
     let place = TestDir::new();
-    place.throng(&["top", "--once"]).exits_with(2).stderr_contains(&["no throng server"]);
+    let missing = place.throng(&["top", "--once"]).exits_with(2);
+    missing.stderr_contains(&["no throng server", "throng doctor --watch --port PORT"]);
     place.throng(&["top", "--rows", "101"]).exits_with(2).stderr_contains(&["101"]);
     let server = place.serve(&["hold"]);
     let scenario =

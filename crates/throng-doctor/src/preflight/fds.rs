@@ -26,7 +26,11 @@ pub(super) fn tables(required: &Requirements, machine: &MachineLimits) -> Option
     let cores = cores_for(required, machine, required.connections);
     let each_end = required.role.each();
     let because = if private {
-        format!("{} {table}, a table for each core: {}{each_end}", Limit::FDS, count_cores(cores))
+        // `throng run` takes the cores that it needs, and a server one for each CPU.
+        let must_ask = required.accepts() && required.cores.is_none() && cores > machine.cpus;
+        let flag = if must_ask { format!("; throng serve --cores {cores}") } else { String::new() };
+        let cores = count_cores(cores);
+        format!("{} {table}, a table for each core: {cores}{each_end}{flag}", Limit::FDS)
     } else {
         format!("{} {table}, one table{each_end}: its cores cannot have their own", Limit::FDS)
     };

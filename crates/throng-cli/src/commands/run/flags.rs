@@ -133,7 +133,8 @@ Examples:
   throng run scenario.yaml --trace-user 3
   throng run scenario.yaml --bus nats://10.0.0.1:4222 --agents all
 
-While it runs: throng ctl start 100 | stop 50 | count | pause | resume | shutdown.
+While it runs: throng ctl start 100 | stop 50 | pause | resume | shutdown, with --pid N of
+`throng ctl list`; throng ctl count.
 On a terminal it shows a live view, whose keys do the same; ? lists them.
 Ctrl-C ramps down and reports; a second Ctrl-C stops at once.
 
