@@ -76,10 +76,12 @@ pub(super) fn gave_up(run: &RunView<'_>) -> Option<Growth> {
             && load.connect_failed.0.keys().all(|kind| kind == "timeout" || kind == "ETIMEDOUT");
         is_silent.then(|| run.connect_failures("timeout"))
     } else {
+        let wait = ["expect_timeout", "http_timeout"];
+        let wait = wait.into_iter().find(|kind| load.errors.get(kind) > 0)?;
         let is_silent = done.connects_ok > 0
             && load.connect_failed.0.is_empty()
-            && load.errors.0.keys().all(|kind| kind == "expect_timeout");
-        is_silent.then(|| run.errors("expect_timeout"))
+            && load.errors.0.keys().all(|kind| kind == wait);
+        is_silent.then(|| run.errors(wait))
     };
     growth.flatten().filter(|growth| answers == 0 && growth.by() >= GIVEN_UP_MIN)
 }

@@ -20,8 +20,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if only_grows(run) {
         return None;
     }
-    let is_upgrade = gave_up.counter.starts_with("connect_failed");
-    let (what, remedy) = if is_upgrade {
+    let (what, remedy) = if gave_up.counter == "errors.http_timeout" {
+        (
+            "an HTTP request",
+            "check that an HTTP server listens there, and not a server of another protocol; look \
+             in its log, and at what it waits for (a backend, a lock)",
+        )
+    } else if gave_up.counter.starts_with("connect_failed") {
         (
             "an upgrade",
             "check that a WebSocket server listens there, and not a server of another protocol \
@@ -73,6 +78,16 @@ mod tests {
         let (history, summary) = run.whole();
         let first = crate::diagnose(&history, &summary, &[]).findings.remove(0);
         assert_eq!(first.id, "never_answers");
+    }
+
+    #[test]
+    fn a_server_of_any_protocol_has_the_same_name() {
+        let run = silent().with(Metric::LISTENER_ACCEPT_QUEUE, 0).loaded(|load, second| {
+            load.errors = Default::default();
+            load.errors.add("http_timeout", 3 * second);
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("all 30 waits for an answer to an HTTP request"), "{found}");
     }
 
     #[test]

@@ -31,7 +31,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(FirstError { expected, got, .. }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
         }
-        Some(FirstError { got, .. }) if kind.name == HTTP_VIOLATION => {
+        Some(FirstError { got, answer_fault, .. })
+            if kind.name == HTTP_VIOLATION || answer_fault.is_some() =>
+        {
             format!("{what}; the first: {}.", cut(quoted(got)))
         }
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
@@ -70,10 +72,14 @@ impl WrongAnswerKind {
         if first.is_some_and(|first| first.came_first) {
             return (self.what.to_owned(), GREETING_REMEDY);
         }
+        let fault = first.and_then(|first| first.answer_fault);
+        if self.name == not_http::KIND {
+            return self.words_of_upgrade(fault);
+        }
         if self.name != HTTP_VIOLATION {
             return (self.what.to_owned(), self.remedy);
         }
-        match first.and_then(|first| first.answer_fault) {
+        match fault {
             Some(AnswerFault { is_http: false, .. }) => (self.what.to_owned(), self.remedy),
             Some(AnswerFault { field, reason, .. }) => {
                 let is_coding = field.as_deref() == Some("transfer-encoding");
@@ -81,6 +87,22 @@ impl WrongAnswerKind {
                 (format!("{VIOLATION}: {reason}"), remedy)
             }
             None => (VIOLATION.to_owned(), VIOLATION_REMEDY),
+        }
+    }
+
+    /// Returns the words for an answer to an upgrade. A server that answers in HTTP and breaks one
+    /// rule is a WebSocket server with one fault.
+    fn words_of_upgrade(&self, fault: Option<&AnswerFault>) -> (String, &'static str) {
+        match fault {
+            Some(AnswerFault { is_http: true, field: Some(field), reason, .. }) => {
+                let remedy = UPGRADE_REMEDIES.iter().find(|(name, _)| name == field);
+                let remedy = remedy.map_or(VIOLATION_REMEDY, |(_, remedy)| remedy);
+                (format!("The answer to {{n}} has a wrong {field}: {reason}"), remedy)
+            }
+            Some(AnswerFault { is_http: true, reason, .. }) => {
+                (format!("{VIOLATION}: {reason}"), VIOLATION_REMEDY)
+            }
+            _ => (self.what.to_owned(), self.remedy),
         }
     }
 
@@ -169,6 +191,17 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "correct the target's port, or use tcp:// for a server that does not speak HTTP",
     },
     WrongAnswerKind {
+        name: "http_too_large",
+        is_connect: false,
+        what: "The server's answer to {n} was too large: a head has 16 KiB at most, and a body that \
+               a step reads 1 MiB",
+        noun: ["HTTP request", "HTTP requests"],
+        of: |run| run.summary.http_requests(),
+        shows_expected: false,
+        remedy: "find why the server sends so much, such as a head that never ends; a body that no \
+                 `expect` and no `capture` reads may have any size",
+    },
+    WrongAnswerKind {
         name: "channel_error",
         is_connect: false,
         what: "Channels crashed on the server (phx_error) in {n}",
@@ -202,6 +235,30 @@ const KINDS: &[WrongAnswerKind] = &[
 const GREETING_REMEDY: &str = "if the server speaks first, wait for that with `receive` between \
                                `connect` and `send`; else find why it answers this, or correct \
                                `expect` in the scenario";
+
+/// What to do about a wrong field of an answer that agrees to an upgrade.
+const UPGRADE_REMEDIES: &[(&str, &str)] = &[
+    (
+        "sec-websocket-protocol",
+        "offer the subprotocol that the server chose (`subprotocols` of `connect`), or let the \
+         server choose none",
+    ),
+    (
+        "sec-websocket-extensions",
+        "switch the extension or the parameter off in the server; `deflate: true` in the scenario \
+         offers permessage-deflate without context takeover, and no other extension",
+    ),
+    (
+        "sec-websocket-accept",
+        "correct how the server makes sec-websocket-accept of the client's key (RFC 6455 section \
+         4.2.2), or what a proxy changes",
+    ),
+    (
+        "upgrade",
+        "let the server, and a proxy in front of it, answer with `upgrade: websocket` and \
+         `connection: upgrade`",
+    ),
+];
 
 /// The words for a server that speaks HTTP, but not as RFC 9112 asks.
 const VIOLATION: &str = "The server's answers to {n} cannot be read";
@@ -342,6 +399,36 @@ mod tests {
             "{}",
             run.speaks(&RULE)
         );
+    }
+
+    #[test]
+    fn a_refused_upgrade_names_the_field_that_is_wrong() {
+        let answering = |field: Option<&str>, reason: &str| {
+            let fault = AnswerFault {
+                is_http: true,
+                field: field.map(str::to_owned),
+                reason: reason.to_owned(),
+                protocol: None,
+            };
+            let first = ErrorExchange {
+                answer_fault: Some(Box::new(fault)),
+                ..exchange("upgrade_violation", "101", &format!("`HTTP/1.1 101`: {reason}"))
+            };
+            let run = failing_by(0, first).loaded(|load, second| {
+                load.counters.connects_ok = 0;
+                load.connect_failed.add("upgrade_violation", 20 * second);
+            });
+            run.speaks(&RULE)
+        };
+        let protocol = answering(Some("sec-websocket-protocol"), "it was not offered");
+        assert_eq!(
+            protocol.first_sentence(),
+            "The answer to all 200 upgrades has a wrong sec-websocket-protocol: it was not offered; \
+             the first: `HTTP/1.1 101`"
+        );
+        assert!(protocol.remedy.starts_with("offer the subprotocol"), "{protocol}");
+        let head = answering(None, "the head is too long");
+        assert!(head.text.starts_with("The server's answers to all 200 upgrades cannot"), "{head}");
     }
 
     #[test]

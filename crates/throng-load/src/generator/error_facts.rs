@@ -72,7 +72,7 @@ fn upgrade_fault(violation: Violation, first_bytes: &[u8]) -> AnswerFault {
     AnswerFault {
         // Any other violation is found in an answer that could be read.
         is_http: violation != Violation::ResponseInvalid || is_http(first_bytes),
-        field: None,
+        field: violation.field().map(str::to_owned),
         reason: violation.description().to_owned(),
         protocol: SpokenProtocol::of(first_bytes),
     }
@@ -120,7 +120,9 @@ mod tests {
         let invalid = Violation::ResponseInvalid;
         assert_eq!(fault(invalid, b"+OK redis\r\n"), (false, Some(SpokenProtocol::StatusLines)));
         assert_eq!(fault(invalid, b"garbage"), (false, None));
-        assert_eq!(fault(invalid, b"HTTP/1.1 200 OK"), (true, None), "it is too long");
+        assert_eq!(fault(invalid, b"HTTP/1.1 200 OK"), (true, None));
+        let too_long = Violation::ResponseHeadTooLong;
+        assert_eq!(fault(too_long, b"x8: yyyy"), (true, None), "it is a later piece of a head");
         assert_eq!(fault(Violation::ResponseKey, b"HTTP/1.1 101"), (true, None));
     }
 

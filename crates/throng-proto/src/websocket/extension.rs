@@ -6,6 +6,7 @@
 
 use std::io::Write as _;
 
+use super::Violation;
 use crate::http::{Headers, list_members};
 
 /// The parameters that the server accepts.
@@ -49,21 +50,26 @@ pub(super) const OFFER: &str = "permessage-deflate; server_no_context_takeover; 
                                 client_no_context_takeover; client_max_window_bits";
 
 /// Returns the bits of the window that the response permits the client to compress with: 0 without
-/// the extension, `None` if the response does not fit the offer.
-pub(super) fn check_response(headers: &Headers<'_>, is_offered: bool) -> Option<u8> {
+/// the extension.
+///
+/// # Errors
+/// The response does not fit the offer.
+pub(super) fn check_response(headers: &Headers<'_>, is_offered: bool) -> Result<u8, Violation> {
     let mut extensions = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-extensions"))
         .flat_map(|(_, value)| extensions(value));
     let Some((name, parameters)) = extensions.next() else {
-        return Some(0);
+        return Ok(0);
     };
     if !is_offered || name != NAME || extensions.next().is_some() {
-        return None;
+        return Err(Violation::ResponseExtension);
     }
-    let parameters = Parameters::parse(parameters, false)?;
     // A server that keeps its context has not accepted the offer.
-    parameters.server_no_context_takeover.then(|| parameters.client_bits.unwrap_or(WINDOW_BITS_MAX))
+    Parameters::parse(parameters, false)
+        .filter(|parameters| parameters.server_no_context_takeover)
+        .map(|parameters| parameters.client_bits.unwrap_or(WINDOW_BITS_MAX))
+        .ok_or(Violation::ResponseDeflate)
 }
 
 const NAME: &str = "permessage-deflate";
@@ -210,29 +216,30 @@ mod tests {
 
     #[test]
     fn a_response_must_fit_the_offer() {
+        let parameter = Err(Violation::ResponseDeflate);
         let check = |response: &str, expected| {
             let lines = format!("Sec-WebSocket-Extensions: {response}\r\n\r\n");
             assert_eq!(check_response(&Headers::new(&lines), true), expected, "{response}");
         };
-        assert_eq!(check_response(&Headers::default(), false), Some(0));
+        assert_eq!(check_response(&Headers::default(), false), Ok(0));
         assert_eq!(
             check_response(
                 &Headers::new("Sec-WebSocket-Extensions: permessage-deflate\r\n"),
                 false
             ),
-            None
+            Err(Violation::ResponseExtension)
         );
-        check("permessage-deflate; server_no_context_takeover", Some(15));
-        check("permessage-deflate; server_no_context_takeover; client_max_window_bits=9", Some(9));
-        check("permessage-deflate; server_no_context_takeover; server_max_window_bits=8", Some(15));
-        check("permessage-deflate; server_no_context_takeover; client_max_window_bits", None);
-        check("permessage-deflate", None);
-        check("permessage-deflate; server_no_context_takeover; x", None);
-        check("x", None);
+        check("permessage-deflate; server_no_context_takeover", Ok(15));
+        check("permessage-deflate; server_no_context_takeover; client_max_window_bits=9", Ok(9));
+        check("permessage-deflate; server_no_context_takeover; server_max_window_bits=8", Ok(15));
+        check("permessage-deflate; server_no_context_takeover; client_max_window_bits", parameter);
+        check("permessage-deflate", parameter);
+        check("permessage-deflate; server_no_context_takeover; x", parameter);
+        check("x", Err(Violation::ResponseExtension));
         check(
             "permessage-deflate; server_no_context_takeover, \
              permessage-deflate; server_no_context_takeover",
-            None,
+            Err(Violation::ResponseExtension),
         );
     }
 }

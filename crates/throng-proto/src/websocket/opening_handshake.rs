@@ -62,7 +62,8 @@ impl OpeningHandshake {
                     }
                     return Ok(None);
                 }
-                _ => return Err(Violation::ResponseInvalid),
+                Ok(_) => return Err(Violation::ResponseHeadTooLong),
+                Err(_) => return Err(Violation::ResponseInvalid),
             };
             let rest = input.take(length - received);
             if status < 200 && status != 101 {
@@ -103,8 +104,7 @@ impl OpeningHandshake {
         {
             return Err(Violation::ResponseSubprotocol);
         }
-        let window_bits = extension::check_response(headers, self.is_deflate_offered)
-            .ok_or(Violation::ResponseExtension)?;
+        let window_bits = extension::check_response(headers, self.is_deflate_offered)?;
         Ok(HandshakeResponse::Opened { subprotocol, window_bits })
     }
 }

@@ -13,16 +13,21 @@ pub enum Violation {
     Http(RequestError),
     /// More than `head_bytes_max` bytes after a request whose response is not out yet.
     DataBeforeResponse,
-    /// The server's response is not HTTP, or its head is longer than `head_bytes_max`.
+    /// The server's response is not HTTP.
     ResponseInvalid,
+    /// The head of the server's response is longer than `head_bytes_max`.
+    ResponseHeadTooLong,
     /// The server's response is 101, but not to a WebSocket upgrade.
     ResponseUpgrade,
     /// The value of `sec-websocket-accept` does not match the key.
     ResponseKey,
     /// The server chose a subprotocol that was not offered.
     ResponseSubprotocol,
-    /// The server chose an extension or a parameter that was not offered.
+    /// The server chose an extension that was not offered, or several.
     ResponseExtension,
+    /// The parameters that the server chose for permessage-deflate are illegal, or do not fit the
+    /// offer.
+    ResponseDeflate,
     /// A reserved bit without the extension that defines it.
     ReservedBit,
     /// A reserved opcode.
@@ -70,6 +75,17 @@ impl Violation {
         }
     }
 
+    /// Returns the header field of a server's response that is wrong, in lower case.
+    pub const fn field(self) -> Option<&'static str> {
+        match self {
+            Self::ResponseUpgrade => Some("upgrade"),
+            Self::ResponseKey => Some("sec-websocket-accept"),
+            Self::ResponseSubprotocol => Some("sec-websocket-protocol"),
+            Self::ResponseExtension | Self::ResponseDeflate => Some("sec-websocket-extensions"),
+            _ => None,
+        }
+    }
+
     /// Describes the violation, with the section that forbids it.
     pub const fn description(self) -> &'static str {
         match self {
@@ -77,8 +93,9 @@ impl Violation {
             Self::DataBeforeResponse => {
                 "the client sent data before the response (RFC 6455 section 4.1)"
             }
-            Self::ResponseInvalid => {
-                "the response is not HTTP or too long (RFC 6455 section 4.2.2)"
+            Self::ResponseInvalid => "the response is not HTTP (RFC 6455 section 4.2.2)",
+            Self::ResponseHeadTooLong => {
+                "the head of the response is longer than head_bytes_max (RFC 6455 section 4.2.2)"
             }
             Self::ResponseUpgrade => {
                 "the response upgrades to another protocol (RFC 6455 section 4.1)"
@@ -91,6 +108,10 @@ impl Violation {
             }
             Self::ResponseExtension => {
                 "the response has an extension that was not offered (RFC 7692 section 7.1)"
+            }
+            Self::ResponseDeflate => {
+                "a parameter of permessage-deflate in the response does not fit the offer (RFC 7692 \
+                 section 7.1)"
             }
             Self::ReservedBit => "a reserved bit is set (RFC 6455 section 5.2)",
             Self::ReservedOpcode => "an opcode is reserved (RFC 6455 section 5.2)",

@@ -68,7 +68,12 @@ pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
         });
     }
     let errors = summary.errors.total();
-    parts.push(if errors == 0 {
+    let failures = server_failures(summary);
+    parts.push(if errors == 0 && failures > 0 {
+        // A scenario, or another tool, need not count them as errors.
+        let answers = plural(failures, "answer", "answers");
+        format!("{} {answers} with a status 5xx", count(failures as f64))
+    } else if errors == 0 {
         "no errors".to_owned()
     } else {
         format!("{} {}", count(errors as f64), plural(errors, "error", "errors"))
@@ -145,6 +150,13 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
     }
 }
 
+/// Returns the answers in which a server reports its own failure.
+fn server_failures(summary: &Summary) -> u64 {
+    let statuses = summary.http.as_ref().map(|http| &http.statuses.0);
+    let failed = statuses.into_iter().flatten().filter(|(status, _)| status.starts_with('5'));
+    failed.map(|(_, n)| n).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::render_text;
@@ -171,6 +183,17 @@ mod tests {
             "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the \
              run), no errors; 61 s."
         );
+    }
+
+    #[test]
+    fn statuses_of_failures_are_no_errors_of_the_run_and_no_success() {
+        let statuses = [("200", 900), ("500", 79), ("503", 46)];
+        let mut http = crate::summary::HttpSummary::default();
+        statuses.into_iter().for_each(|(status, n)| http.statuses.add(status, n));
+        let text = render_text(&Summary { http: Some(http), ..summary() }, &[], None);
+        let verdict = text.lines().next().unwrap();
+        assert!(verdict.contains(", 125 answers with a status 5xx; 61 s"), "{verdict}");
+        assert!(!verdict.contains("no errors"), "{verdict}");
     }
 
     #[test]
