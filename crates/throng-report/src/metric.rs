@@ -177,8 +177,10 @@ macro_rules! process_metrics {
 }
 
 metrics! {
-    /// Counters of `Tcp` in `/proc/net/snmp` that are recorded.
+    /// Counters of `Ip` and `Tcp` in `/proc/net/snmp` that are recorded.
     TCP {
+        /// Packets of IPv4 that could not be sent: there is no route to their address.
+        IP_OUT_NO_ROUTES: Counter, "Ip.OutNoRoutes", Number;
         /// Connects that began here.
         TCP_ACTIVE_OPENS: Counter, "Tcp.ActiveOpens", Number;
         /// Handshakes that failed, at either end.

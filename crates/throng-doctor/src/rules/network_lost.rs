@@ -40,12 +40,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     // Data that a client sends to a half-open connection is not acknowledged either.
     let is_queue = silence.grown(run, Endpoint::Server, Metric::TCPEXT_LISTEN_DROPS) > Some(0)
         || accept_queue_overflow::overflows(run).is_some();
-    let again = silence.data_timeouts(run, Endpoint::Client)?;
     let least = TIMEOUTS_MIN.max(silence.connected / CONNECTED_ONE_IN);
-    if is_queue || again < least {
+    // All addresses of this machine have a route.
+    let unsent = silence.grown(run, Endpoint::Client, Metric::IP_OUT_NO_ROUTES);
+    let unsent = unsent.filter(|unsent| *unsent >= least && !is_shared(run));
+    let again = silence.data_timeouts(run, Endpoint::Client)?;
+    if unsent.is_none() && (is_queue || again < least) {
         return None;
     }
-    let lost = Lost::of(run, &silence, again);
+    let lost = Lost::of(run, &silence, again, unsent);
     // Where TCP goes on to connect and the server's queues cannot be read, it may be one of these.
     if lost == Lost::Large && !run.has_facts(Endpoint::Server) {
         return None;
@@ -74,9 +77,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
              data again {times}.",
             count(*received as f64)
         ),
-        Lost::NoRoute { kind } => format!(
-            "The route to the server was gone {when}: connects failed with {kind}, and the kernel \
-             sent data again {times} in vain."
+        Lost::NoRoute { unsent } => format!(
+            "The route to the server was gone {when}: the generator's kernel could not send {}.",
+            counted(*unsent, "packet", "packets")
         ),
         Lost::Large => format!(
             "Large packets between generator and server were lost {when}: TCP still connected, \
@@ -86,7 +89,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let seen = run.has_facts(Endpoint::Server);
     let finding = Finding::new(RULE.id, Side::Network, text)
         .with_confidence(if seen { 0.95 } else { 0.7 })
-        .with_evidence([silence.evidence(run)?]);
+        .with_evidence([silence.evidence(run, &lost)?]);
     Some(finding.remedied_by(lost.remedy()))
 }
 
@@ -102,17 +105,15 @@ enum Lost {
     /// What the server sends.
     Back { received: u64 },
     /// All, as this machine has no way to the server.
-    NoRoute { kind: &'static str },
+    NoRoute { unsent: u64 },
     /// Packets that are too large for a part of the way.
     Large,
 }
 
 impl Lost {
-    fn of(run: &RunView<'_>, silence: &Silence<'_>, again: u64) -> Self {
-        let failed =
-            |kind: &&'static str| silence.load_grown(|load| load.connect_failed.get(kind)) > 0;
-        if let Some(kind) = ["ENETUNREACH", "EHOSTUNREACH"].into_iter().find(failed) {
-            return Self::NoRoute { kind };
+    fn of(run: &RunView<'_>, silence: &Silence<'_>, again: u64, unsent: Option<u64>) -> Self {
+        if let Some(unsent) = unsent {
+            return Self::NoRoute { unsent };
         }
         if silence.inside_connects() > 0 {
             return Self::Large;
@@ -195,11 +196,6 @@ impl<'a> Silence<'a> {
         u64::try_from(to.saturating_sub(from)).ok()
     }
 
-    fn load_grown(&self, of: impl Fn(&throng_report::LoadInterval) -> u64) -> u64 {
-        let at = |sample: &Sample| sample.load().map_or(0, &of);
-        at(self.last).saturating_sub(at(self.before))
-    }
-
     /// Returns the connections that TCP established between the first sample in it and the last
     /// but one: in the last one it may have ended.
     fn inside_connects(&self) -> u64 {
@@ -222,10 +218,14 @@ impl<'a> Silence<'a> {
         Some(all.saturating_sub(syns))
     }
 
-    fn evidence(&self, run: &RunView<'_>) -> Option<Evidence> {
-        let value = |sample| run.value(Endpoint::Client, sample, Metric::TCPEXT_TCP_TIMEOUTS);
+    fn evidence(&self, run: &RunView<'_>, lost: &Lost) -> Option<Evidence> {
+        let metric = match lost {
+            Lost::NoRoute { .. } => Metric::IP_OUT_NO_ROUTES,
+            _ => Metric::TCPEXT_TCP_TIMEOUTS,
+        };
+        let value = |sample| run.value(Endpoint::Client, sample, metric);
         Some(Evidence {
-            counter: Metric::TCPEXT_TCP_TIMEOUTS.to_string(),
+            counter: metric.to_string(),
             from: value(self.before)? as f64,
             to: value(self.last)? as f64,
             at_ms: self.from_ms,
@@ -318,10 +318,10 @@ mod tests {
         let mut unseen = run();
         unseen.header.target_is_here = false;
         says(unseen, "Only a server whose whole machine stands still looks the same");
-        let no_route = run().loaded(|load, second| {
-            load.connect_failed.add("EHOSTUNREACH", second.saturating_sub(5));
-        });
-        says(no_route, "The route to the server was gone from 4.0 to 8.5 s: connects failed");
+        // What is not sent needs no timer.
+        let unsent = silent(4_500).with(Metric::TCPEXT_TCP_TIMEOUTS, 0);
+        let no_route = apart(unsent, 0).growing(Metric::IP_OUT_NO_ROUTES, 3, 200, 4);
+        says(no_route, "The route to the server was gone from 4.0 to 8.5 s: the generator's");
     }
 
     #[test]
