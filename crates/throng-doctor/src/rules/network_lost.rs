@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The network between generator and server was gone from 4.0 to 8.5 s: no answer \
-             arrived, and the kernel sent data again 2k times in vain"
+             arrived, and the kernel sent data again 1.6k times in vain"
         );
         assert_eq!(found.side, Side::Network);
         run.is_silent(&server_stalled::RULE);
@@ -313,7 +313,7 @@ mod tests {
         says(
             apart(run(), 450),
             "Packets from the server to the generator were lost from 4.0 to 8.5 s: the server's \
-             kernel received 2k segments",
+             kernel received 1.8k segments",
         );
         let mut unseen = run();
         unseen.header.target_is_here = false;

@@ -96,7 +96,7 @@ impl WrongAnswerKind {
         match fault {
             Some(AnswerFault { is_http: true, field: Some(field), reason, .. }) => {
                 let remedy = UPGRADE_REMEDIES.iter().find(|(name, _)| name == field);
-                let remedy = remedy.map_or(VIOLATION_REMEDY, |(_, remedy)| remedy);
+                let remedy = remedy.map_or(VIOLATION_REMEDY, |(_, remedy)| *remedy);
                 (format!("The answer to {{n}} has a wrong {field}: {reason}"), remedy)
             }
             Some(AnswerFault { is_http: true, reason, .. }) => {
