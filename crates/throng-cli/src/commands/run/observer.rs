@@ -134,7 +134,21 @@ fn listening(targets: &[SocketAddr]) -> Vec<ObservedServer> {
         .into_iter()
         .filter(|process| process.role == ProcessRole::Server && is_reached(process.pid));
     let answering = servers.filter_map(|process| snapshot_of(&process.path).ok());
-    answering.filter(|server| targets.iter().any(|target| server.is_at(*target))).collect()
+    let found = answering.filter(|server| targets.iter().any(|target| server.is_at(*target)));
+    nearest(found.collect(), targets)
+}
+
+/// Returns the servers that listen at the target's own address, if some do: they get its
+/// connections, and not one that listens at all addresses.
+fn nearest(found: Vec<ObservedServer>, targets: &[SocketAddr]) -> Vec<ObservedServer> {
+    let is_exact = |server: &ObservedServer| {
+        targets.iter().any(|target| server.snapshot.listen == target.to_string())
+    };
+    let (exact, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_exact);
+    match targets {
+        [_] if !exact.is_empty() => exact,
+        _ => exact.into_iter().chain(others).collect(),
+    }
 }
 
 /// Returns the only server; of several, none, whose counters would be those of a part.
@@ -206,6 +220,17 @@ mod tests {
         };
         assert!(sees_a_part("127.0.0.1:1") && !sees_a_part("0.0.0.0:1"));
         assert!(!sees_a_part("127.0.0.1:2"), "the only server may be behind a proxy");
+    }
+
+    #[test]
+    fn a_server_at_the_targets_own_address_comes_before_one_at_all_addresses() {
+        let found = |target: &str| {
+            let all = ["0.0.0.0:1", "127.0.0.1:1"].map(server).into();
+            let found = nearest(all, &[target.parse().unwrap()]);
+            found.into_iter().map(|server| server.snapshot.listen).collect::<Vec<_>>()
+        };
+        assert_eq!(found("127.0.0.1:1"), ["127.0.0.1:1"]);
+        assert_eq!(found("127.0.0.2:1").len(), 2, "both were found to listen there");
     }
 
     #[test]
