@@ -46,8 +46,9 @@ impl Recorder<'_> {
                 stats.count_http_connect((from, timing), self.place.class, protocol);
                 stats.incidents.connect_succeeded(now);
             }
-            Record::HttpAnswered { status, difference, from, timing } => {
-                stats.incidents.answered(timing.arrived_at(), from);
+            Record::HttpAnswered { status, difference, from, sent, timing } => {
+                // The server cannot answer a request before its connection is established.
+                stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
                 match difference {
                     None => stats.count_http(from, timing),
@@ -259,9 +260,32 @@ const TURNS_RECORDED_MAX: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_engine::Arrival;
+
+    use super::super::incidents::gap_of_all;
     use super::*;
     use crate::program::{Op, Program};
     use crate::scenario::Scenario;
+
+    #[test]
+    fn a_request_waits_for_the_server_only_since_its_connection_is_established() {
+        let text = "target: http://h:1\nload: [{ramp: {to: 1, over: 1s}}]\nuser: [get: /]\n";
+        let program = Program::compile(&Scenario::parse(text, "test").unwrap());
+        let (mut stats, mut samples) = (CoreStats::new(0, 1), ErrorSamples::default());
+        let at = |ms: u64| Instant::from_nanos(ms * 1_000_000);
+        let mut answered = |from, sent, now| {
+            let place = ErrorPlace { program: &program, class: 0, pc: 0, user: 0 };
+            let (stats, samples) = (&mut stats, &mut samples);
+            let timing = AnswerTiming { seen_at: now, arrival: Arrival::Unknown { weight: 1 } };
+            let record = Record::HttpAnswered { status: 200, difference: None, from, sent, timing };
+            Recorder { stats, samples, now, place }.record(record);
+            gap_of_all(&[stats.incidents], at(0)).map(|gap| (gap.from_ms, gap.to_ms))
+        };
+        assert_eq!(answered(at(100), at(100), at(101)), None);
+        // Its SYN was dropped, and sent again a second later.
+        assert_eq!(answered(at(110), at(1_110), at(1_111)), None);
+        assert_eq!(answered(at(1_112), at(1_112), at(1_900)), Some((1_112, 1_900)));
+    }
 
     #[test]
     fn millions_of_missed_turns_are_recorded_in_few_steps() {

@@ -101,6 +101,7 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     let from = if is_retry { cx.user.message_from } else { cx.user.intended };
     let timing = cx.timing();
     cx.user.clear_unanswered();
+    cx.user.message_from = cx.now;
     cx.user.set_link(Link::Http);
     cx.record(Record::HttpConnected { from, timing });
     send_request(cx, false);

@@ -25,11 +25,13 @@ pub(crate) enum Record<'a> {
     Connected { from: Instant, timing: AnswerTiming },
     /// A connection for HTTP requests was established.
     HttpConnected { from: Instant, timing: AnswerTiming },
-    /// An HTTP request was answered with this status, and not as expected if there is a difference.
+    /// An HTTP request that left at `sent` was answered with this status, and not as expected if
+    /// there is a difference.
     HttpAnswered {
         status: u16,
         difference: Option<HttpDifference>,
         from: Instant,
+        sent: Instant,
         timing: AnswerTiming,
     },
     /// A connect failed; `is_upgrade` if TCP was established.

@@ -20,7 +20,7 @@ pub struct User {
     /// moment at which the wait ends; during a wait for other users, at which it began.
     pub(crate) intended: Instant,
     /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
-    /// a connect, the moment at which it began.
+    /// a connect, the moment at which it began; during an HTTP request, that at which it was sent.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
     /// Inner loops, transactions and stored values. Almost no user has any.

@@ -29,11 +29,11 @@ pub(crate) fn answered(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) ->
     store_cookies(cx, request, response);
     let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let difference = request.expected.difference(response, scope, &mut cx.encoder.comparison);
-    let (from, timing) = (cx.user.intended, cx.timing());
+    let (from, sent, timing) = (cx.user.intended, cx.user.message_from, cx.timing());
     let status = response.head.status;
     let kept = &request.expected.status_captures;
     kept.store(status, |slot, value| cx.user.memory.store(slot, value));
-    cx.record(Record::HttpAnswered { status, difference, from, timing });
+    cx.record(Record::HttpAnswered { status, difference, from, sent, timing });
     // A server that answers before it has the whole request may never read the rest of it.
     let is_early = cx.is_blocked();
     if is_early {

@@ -29,6 +29,13 @@ fn requests_share_a_connection_that_the_server_keeps() {
 }
 
 #[test]
+fn a_request_leaves_when_its_connection_is_established() {
+    let mut play = Play::new(HTTP, "[get: /a, wait: 1s, get: /b]");
+    play.row(&format!("0 begin; 3000 opened; 3005 {OK}; 4005 deadline; 4007 {OK}"));
+    assert_eq!(play.sent_ms, [3_000, 4_005]);
+}
+
+#[test]
 fn a_connection_that_the_server_does_not_keep_is_closed() {
     for head in [
         "HTTP/1.1 200 OK|connection: close|content-length: 2||ok",

@@ -39,6 +39,8 @@ pub(super) struct Play {
     opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
     pub(super) counters: LoadCounters,
+    /// The moments, in milliseconds, at which answered HTTP requests were sent.
+    pub(super) sent_ms: Vec<u64>,
     is_scheduled: bool,
     schedule_over_at: Instant,
     is_closed_model: bool,
@@ -114,6 +116,7 @@ impl Play {
             encoder: Encoder::new(),
             socket: SocketStatus::Absent,
             counters: LoadCounters::default(),
+            sent_ms: Vec::new(),
             is_scheduled: true,
             schedule_over_at: Instant::FAR,
             is_closed_model: true,
@@ -272,12 +275,15 @@ impl Play {
             let mut out = Vec::new();
             let before = self.counters.clone();
             let mut actions = Vec::new();
-            let counters = &mut self.counters;
+            let (counters, sent_ms) = (&mut self.counters, &mut self.sent_ms);
             let (program, is_traced) = (&self.program, self.trace.is_some());
             let trace = &mut self.trace;
             let mut act = |action: UserAction<'_>| {
                 if let Some(trace) = trace {
                     trace.note(program, now, &action);
+                }
+                if let UserAction::Record(_, Record::HttpAnswered { sent, .. }) = action {
+                    sent_ms.push(sent.micros_since(Instant::ZERO) / 1000);
                 }
                 if let UserAction::Count(count) = action {
                     count(counters);
