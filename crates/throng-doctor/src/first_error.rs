@@ -24,6 +24,8 @@ pub(crate) struct FirstError<'a> {
     pub(crate) came_first: bool,
     /// Line of the step that reads next, where messages were left unread; 0 if unknown.
     pub(crate) reader_line: u64,
+    /// The kind of the step in which the error occurred: `wait`; empty if unknown.
+    pub(crate) step_kind: &'a str,
     /// Line of the step in which the error occurred; 0 if unknown.
     pub(crate) line: u64,
     /// Reason in the server's close frame, quoted.
@@ -43,6 +45,7 @@ impl<'a> FirstError<'a> {
                 awaited_elsewhere: first.awaited_elsewhere,
                 came_first: first.came_first,
                 reader_line: first.reader_line,
+                step_kind: &first.step_kind,
                 line: first.line,
                 close_reason: first.close_reason.as_deref(),
             }),
@@ -67,16 +70,19 @@ impl<'a> FirstError<'a> {
     }
 }
 
-/// Cuts a text so that it fits into a sentence.
+/// Cuts a text so that it fits into a sentence. The head says what it is, and the end often says
+/// why: the middle is left out.
 pub(crate) fn cut(text: &str) -> String {
-    match text.char_indices().nth(SHOWN_CHARS_MAX) {
-        None => text.to_owned(),
-        // What follows a quotation explains it, and has no room here.
-        Some((end, _)) if quoted(text).len() <= end => quoted(text).to_owned(),
-        // A quotation stays a quotation.
-        Some((at, _)) if text.starts_with('`') => format!("{}…`", &text[..at]),
-        Some((at, _)) => format!("{}…", &text[..at]),
+    if text.chars().count() <= SHOWN_CHARS_MAX {
+        return text.to_owned();
     }
+    // What follows a quotation explains it, and has no room here.
+    let chars: Vec<char> = quoted(text).chars().collect();
+    if chars.len() <= SHOWN_CHARS_MAX {
+        return chars.into_iter().collect();
+    }
+    let (head, tail) = (&chars[..HEAD_CHARS], &chars[chars.len() - TAIL_CHARS..]);
+    [head, &['…'], tail].into_iter().flatten().collect()
 }
 
 /// Returns the quotation at the beginning of a text, or all of it.
@@ -88,12 +94,29 @@ pub(crate) fn quoted(text: &str) -> &str {
 /// The end of a line in an escaped text.
 const LINE_END: &str = "\\r\\n";
 
-/// The most characters of an answer in a sentence.
+/// The most characters of an answer in a sentence, and those of a longer one: its beginning and its
+/// end.
 const SHOWN_CHARS_MAX: usize = 60;
+const HEAD_CHARS: usize = 27;
+const TAIL_CHARS: usize = 32;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_answer_keeps_its_beginning_and_its_end() {
+        let error = "`error: connection to server at \"127.0.0.1\", port 5432 failed: \
+                     FATAL:  sorry, too many clients already`";
+        assert_eq!(cut(error), "`error: connection to serve…sorry, too many clients already`");
+        let others =
+            "others, the first: `{\"type\":\"message\",\"room\":\"room-7\",\"body\":\"hello\"}`";
+        let shown = cut(others);
+        assert!(shown.ends_with("\"body\":\"hello\"}`"), "{shown}");
+        assert_eq!((shown.matches('`').count(), shown.chars().count()), (2, SHOWN_CHARS_MAX));
+        let explained = format!("`{}`: the accept value does not match", "x".repeat(40));
+        assert_eq!(cut(&explained), format!("`{}`", "x".repeat(40)));
+    }
 
     #[test]
     fn the_fields_of_an_answer_are_found_by_name() {

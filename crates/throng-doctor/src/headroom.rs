@@ -15,6 +15,8 @@ pub struct Headroom {
     pub share_free: f64,
     /// The resource, and how far it was used.
     pub of: String,
+    /// True if it is CPU time.
+    pub is_of_cpus: bool,
     /// True if none is left because other programs used it.
     pub is_others: bool,
 }
@@ -23,6 +25,7 @@ pub struct Headroom {
 struct Usage {
     share: f64,
     of: String,
+    is_of_cpus: bool,
     is_others: bool,
 }
 
@@ -30,9 +33,10 @@ struct Usage {
 pub fn headroom(run: &RunView<'_>) -> Option<Headroom> {
     let machines = machines(run).into_iter().filter_map(|machine| cpus(run, &machine));
     let used = machines.chain(ceiling(run)).chain(places(run));
-    let Usage { share, of, is_others } = used.max_by(|a, b| a.share.total_cmp(&b.share))?;
+    let Usage { share, of, is_of_cpus, is_others } =
+        used.max_by(|a, b| a.share.total_cmp(&b.share))?;
     let share_free = (1.0 - share).max(0.0);
-    Some(Headroom { share_free, of, is_others: is_others && share > FULL_SHARE })
+    Some(Headroom { share_free, of, is_of_cpus, is_others: is_others && share > FULL_SHARE })
 }
 
 /// Returns the share of a machine's CPUs that was not free in the busiest interval, whichever
@@ -44,7 +48,7 @@ fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
             "the CPUs of the machine {name} were busy for {} at most",
             whole_percent(share)
         );
-        return Some(Usage { share, of, is_others: false });
+        return Some(Usage { share, of, is_of_cpus: true, is_others: false });
     }
     let busiest = uses.iter().max_by(|a, b| a.full_share().total_cmp(&b.full_share()))?;
     let (busy, full, whose) = (busiest.taken_share(), busiest.full_share(), machine.whose);
@@ -60,7 +64,7 @@ fn cpus(run: &RunView<'_>, machine: &Kernel) -> Option<Usage> {
         format!("the CPUs of {whose} were busy for {} at most{by_others}", whole_percent(busy))
     };
     let is_others = busy - others < OWN_SHARE_MOST;
-    Some(Usage { share: full, of, is_others })
+    Some(Usage { share: full, of, is_of_cpus: true, is_others })
 }
 
 /// Returns the used share of the generator's measured maximum. Connects, messages and pushes use
@@ -71,7 +75,7 @@ fn ceiling(run: &RunView<'_>) -> Option<Usage> {
     let share = run.summary.generator.ceiling_share.filter(|share| *share <= CEILING_SHARE_MOST)?;
     let of =
         format!("the busiest second took {} of what the generator can do", whole_percent(share));
-    Some(Usage { share, of, is_others: false })
+    Some(Usage { share, of, is_of_cpus: false, is_others: false })
 }
 
 /// Returns the used share of the connections that the generator has fds and ports for.
@@ -83,7 +87,7 @@ fn places(run: &RunView<'_>) -> Option<Usage> {
         count(most as f64),
         count(can as f64)
     );
-    Some(Usage { share: most as f64 / can as f64, of, is_others: false })
+    Some(Usage { share: most as f64 / can as f64, of, is_of_cpus: false, is_others: false })
 }
 
 /// The smallest share of other programs that is mentioned.

@@ -24,7 +24,7 @@ fn went_on(run: &RunView<'_>) -> bool {
             done.connects_ok + messages + done.joins_ok + done.http_ok
         })
     };
-    let samples = run.samples();
+    let samples = while_users_begin(run.samples());
     let third = |n: usize| samples.get(samples.len() * n / 3);
     let (Some(first), Some(second), Some(last)) = (third(1), third(2), samples.last()) else {
         return false;
@@ -37,9 +37,51 @@ fn went_on(run: &RunView<'_>) -> bool {
     failed * 2 < run.summary.attempts() && per_ms(second, last) * 2.0 >= per_ms(first, second)
 }
 
+/// Returns the samples until the last users of an open model have begun. Afterwards few are left,
+/// and most of them finished.
+fn while_users_begin(samples: &[Sample]) -> &[Sample] {
+    let counters = |sample: &Sample| sample.load().map(|load| load.counters.clone());
+    let Some(last) = samples.last().and_then(counters) else { return samples };
+    let most = samples.iter().filter_map(|sample| Some(counters(sample)?.users_active)).max();
+    let has_few = |active: u64| active.saturating_mul(FEW_ONE_IN) < most.unwrap_or(0);
+    let have_failed = last.users_failed.saturating_mul(2) >= last.users_started;
+    let is_over = |sample: &Sample| {
+        counters(sample).is_some_and(|now| {
+            now.users_intended == last.users_intended && has_few(now.users_active)
+        })
+    };
+    match samples.iter().position(is_over) {
+        Some(end) if !have_failed => &samples[..end],
+        _ => samples,
+    }
+}
+
+/// The part of the most users at a time, one in so many, below which few are left.
+const FEW_ONE_IN: u64 = 4;
+
 #[cfg(test)]
 mod tests {
     use crate::rules::fixture::Run;
+
+    #[test]
+    fn the_time_after_the_last_arrivals_says_nothing_of_what_went_on() {
+        let arriving = |failed: u64| {
+            Run::quiet().loaded(move |load, second| {
+                let begun = 1_000 * second.min(6);
+                load.counters.users_intended = begun;
+                load.counters.users_started = begun;
+                load.counters.users_failed = failed * second.min(6);
+                load.counters.users_active = if second > 6 { 3 } else { 100 };
+                load.counters.messages_sent = begun;
+                load.counters.messages_answered = begun - load.counters.users_failed;
+                load.errors.add("expect_mismatch", load.counters.users_failed);
+            })
+        };
+        let verdict = arriving(46).verdict();
+        assert!(verdict.starts_with("Failed in part on the server side"), "{verdict}");
+        let verdict = arriving(900).verdict();
+        assert!(verdict.starts_with("Stopped on the server side"), "{verdict}");
+    }
 
     #[test]
     fn a_run_that_goes_on_in_spite_of_errors_has_not_stopped() {

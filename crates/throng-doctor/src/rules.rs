@@ -7,9 +7,11 @@
 
 mod accept_backlog;
 mod accept_queue_overflow;
+mod accepts_slowly;
 mod address_fails;
 mod answers_disordered;
 mod answers_incomplete;
+mod answers_larger;
 mod answers_missing;
 mod answers_repeated;
 mod answers_unasked;
@@ -32,6 +34,7 @@ mod hot_core;
 mod http_statuses;
 mod kernel_row;
 mod latency_grows;
+mod latency_steps;
 mod listen_backlog;
 mod lost_answers;
 mod machine_slow;
@@ -40,6 +43,7 @@ mod memory_runs_out;
 mod network_lost;
 mod never_accepts;
 mod never_answers;
+mod newest_first;
 mod not_http;
 mod orphans_aborted;
 mod port_conflict;
@@ -95,6 +99,7 @@ pub const RULES: &[Rule] = &[
     tcp_memory_pressure::RULE,
     backlog_clamped::RULE,
     half_open::RULE,
+    accepts_slowly::RULE,
     accept_queue_overflow::RULE,
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
@@ -108,8 +113,11 @@ pub const RULES: &[Rule] = &[
     wrong_answers::RULE,
     answers_repeated::RULE,
     answers_missing::RULE,
+    newest_first::RULE,
     server_stalled::RULE,
+    answers_larger::RULE,
     latency_grows::RULE,
+    latency_steps::RULE,
     proxy_saturated::RULE,
     hot_core::RULE,
     server_cpu_saturated::RULE,

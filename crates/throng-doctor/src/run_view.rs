@@ -378,7 +378,7 @@ const AS_BEFORE_SHARE: f64 = 0.5;
 
 impl LoadLevel {
     /// Returns the load in one interval.
-    fn of((before, now): (&Sample, &Sample)) -> Self {
+    pub(crate) fn of((before, now): (&Sample, &Sample)) -> Self {
         let (Some(before), Some(load)) = (before.load(), now.load()) else {
             return LoadLevel::default();
         };

@@ -15,7 +15,11 @@ impl<'a> SteadyLoad<'a> {
     /// Returns the longest stretch at the end of the load, or `None` if it is too short to show a
     /// trend, or if the users send more and more in it.
     pub(crate) fn of(run: &RunView<'a>) -> Option<Self> {
-        let all = run.samples();
+        Self::of_samples(run.samples())
+    }
+
+    /// Returns the longest such stretch at the end of these samples.
+    pub(crate) fn of_samples(all: &'a [Sample]) -> Option<Self> {
         let held = connected(all.last()?);
         let is_held = |sample: &Sample| {
             connected(sample).abs_diff(held).saturating_mul(CHANGE_ONE_IN) <= held
@@ -33,6 +37,24 @@ impl<'a> SteadyLoad<'a> {
         let sends_more = after > before * RATE_TIMES_MOST;
         let level = LoadLevel { connections: held, connects_per_s: 0.0, messages_per_s: before };
         (!sends_more).then_some(Self { samples, level })
+    }
+
+    /// Returns the longest stretch at the end of these samples in which users arrive and leave, and
+    /// send as much in each interval.
+    pub(crate) fn of_arrivals(all: &'a [Sample]) -> Option<Self> {
+        let per_s: Vec<f64> = all.windows(2).map(sent_per_s).collect();
+        // The last interval may be a part of one.
+        let usual = *per_s.get(per_s.len().checked_sub(2)?)?;
+        let is_usual = |rate: &f64| (rate - usual).abs() <= usual * ARRIVALS_SHARE;
+        let end = per_s.iter().rposition(is_usual)? + 1;
+        let from = per_s[..end].iter().rposition(|rate| !is_usual(rate)).map_or(0, |at| at + 1);
+        let samples = &all[from..=end];
+        let (first, last) = (samples.first()?, samples.last()?);
+        let is_long = samples.len() > INTERVALS_MIN
+            && last.interval.at_ms >= first.interval.at_ms + STEADY_MIN_MS;
+        let connections = connected(last);
+        let level = LoadLevel { connections, connects_per_s: 0.0, messages_per_s: usual };
+        (usual > 0.0 && is_long).then_some(Self { samples, level })
     }
 
     /// Returns the part of it in which the users got on with their turns: a turn that is late
@@ -78,6 +100,9 @@ const CHANGE_ONE_IN: u64 = 20;
 /// How many times as many messages a second the second half may have.
 const RATE_TIMES_MOST: f64 = 1.15;
 
+/// The largest distance of an interval's messages a second from the usual, as a share of it.
+const ARRIVALS_SHARE: f64 = 0.2;
+
 /// The fewest intervals of a steady load.
 const INTERVALS_MIN: usize = 4;
 
@@ -108,6 +133,25 @@ mod tests {
             load.counters.messages_sent = 100 * second * second;
         });
         assert_eq!(begins(&busier), None);
+    }
+
+    #[test]
+    fn users_that_arrive_and_leave_send_steadily() {
+        let arriving = |per_s: fn(u64) -> u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.counters.connected = 3 + second * 7 % 5;
+                load.counters.messages_sent = (1..=second).map(per_s).sum();
+            })
+        };
+        let spans = |per_s: fn(u64) -> u64| {
+            let (history, _) = arriving(per_s).whole();
+            let steady = SteadyLoad::of_arrivals(history.samples())?;
+            let at = |sample: &Sample| sample.interval.at_ms / 1_000;
+            Some((at(&steady.samples[0]), at(steady.samples.last().unwrap())))
+        };
+        assert_eq!(spans(|second| if second < 3 { 200 } else { 400 }), Some((2, 10)));
+        assert_eq!(spans(|second| if second < 10 { 400 } else { 0 }), Some((0, 9)));
+        assert_eq!(spans(|second| 40 * second * second), None);
     }
 
     #[test]

@@ -147,7 +147,10 @@ fn at_load(run: &RunView<'_>, cause: &Finding) -> String {
 /// Returns the end of a sentence about a missed threshold whose cause is unknown. One on errors is
 /// missed by errors, however few, and not by what makes the run doubtful.
 fn no_cause(run: &RunView<'_>, is_about_errors: bool) -> String {
-    let of = headroom(run).map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    let headroom = headroom(run);
+    let of = headroom.as_ref().map_or_else(String::new, |Headroom { of, .. }| format!(" ({of})"));
+    let full = headroom
+        .filter(|room| room.is_of_cpus && !room.is_others && room.share_free < HEADROOM_MIN);
     let errors = match is_about_errors {
         true => name_errors(run.summary),
         false => show_errors(run.summary),
@@ -155,7 +158,13 @@ fn no_cause(run: &RunView<'_>, is_about_errors: bool) -> String {
     match (errors, doubt(run)) {
         (Some(errors), _) => format!("{NO_CAUSE} for its {errors}{of}."),
         (None, Some(why)) => format!("{NO_CAUSE}, but {why}."),
-        (None, None) => format!("{NO_CAUSE}{of}."),
+        (None, None) => match full {
+            Some(Headroom { of, .. }) => format!(
+                "most likely for lack of CPU time: {of}; do: run it with less load, or on more \
+                 CPUs."
+            ),
+            None => format!("{NO_CAUSE}{of}."),
+        },
     }
 }
 

@@ -18,6 +18,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if rate_limited::RULE.find(run).is_some() {
         return None;
     }
+    if let Some(of_probes) = MissingDeliveries::alike(run, &lost) {
+        return Some(never_arrive(&lost, &of_probes));
+    }
     let limit = rate_limited::possible_limit(&lost);
     let so = match limit {
         Some(most) => format!(
@@ -27,13 +30,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         None => ". It loses them, or what it sends: waiting longer would not help.".to_owned(),
     };
     let text = format!(
-        "The server never answered {} of {} {} ({}){}, and answered the others at once ({}, p99 \
-         over the run){so}",
+        "The server never answered {} of {} {} ({}){}, and answered the others {} ({}, p99 over \
+         the run){so}",
         count(lost.lost as f64),
         count(lost.asked as f64),
         lost.questions.many,
         percent(lost.share()),
         if lost.are_even() { ", as many at any time" } else { "" },
+        if lost.p99_us < AT_ONCE_US { "at once" } else { "in time" },
         micros(lost.p99_us)
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);
@@ -53,10 +57,73 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     )))
 }
 
+/// Deliveries of probes that are missing.
+struct MissingDeliveries {
+    missing: u64,
+    expected: u64,
+}
+
+impl MissingDeliveries {
+    /// Returns the missing deliveries, if their share is that of the lost answers, as far as chance
+    /// allows.
+    fn alike(run: &RunView<'_>, lost: &LostAnswers) -> Option<Self> {
+        let counters = &run.summary.broadcast.as_ref()?.counters;
+        let (missing, expected) = (counters.missing, counters.expected.max(1));
+        let share = lost.share();
+        let by_chance = (share * (1.0 - share) / expected as f64).sqrt();
+        let distance = (missing as f64 / expected as f64 - share).abs();
+        let is_alike = distance <= CHANCE_TIMES * by_chance + share * ALIKE_SHARE;
+        (missing > 0 && is_alike).then_some(Self { missing, expected })
+    }
+
+    fn share(&self) -> f64 {
+        self.missing as f64 / self.expected as f64
+    }
+}
+
+/// Reports whether the lost answers and the missing deliveries of probes are one finding.
+pub(super) fn are_missing_deliveries(run: &RunView<'_>) -> bool {
+    LostAnswers::of(run).is_some_and(|lost| MissingDeliveries::alike(run, &lost).is_some())
+        && RULE.find(run).is_some()
+}
+
+/// Returns the finding of a server that drops the same share of all that it sends.
+fn never_arrive(lost: &LostAnswers, of_probes: &MissingDeliveries) -> Finding {
+    let all = (lost.lost + of_probes.missing) as f64 / (lost.asked + of_probes.expected) as f64;
+    let about = if all < 0.01 { percent(all) } else { format!("{:.0} %", all * 100.0) };
+    let text = format!(
+        "About {about} of the server's messages never arrive: {} of {} {} got no answer ({}), and \
+         {} of {} deliveries of probes are missing ({}). The other answers were right, and took \
+         {} (p99 over the run).",
+        count(lost.lost as f64),
+        count(lost.asked as f64),
+        lost.questions.many,
+        percent(lost.share()),
+        count(of_probes.missing as f64),
+        count(of_probes.expected as f64),
+        percent(of_probes.share()),
+        micros(lost.p99_us)
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);
+    finding.with_confidence(0.9).remedied_by(
+        "find where the server drops messages that it sends to users: a full queue, a slow reader, \
+         a lost subscription, an error that it swallows",
+    )
+}
+
+/// The time below which an answer comes at once.
+const AT_ONCE_US: u64 = 100_000;
+
+/// The distance of two shares that are alike: so many times what chance makes, and this part.
+const CHANCE_TIMES: f64 = 3.0;
+const ALIKE_SHARE: f64 = 0.25;
+
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Run;
+    use super::super::{deliveries_missing, server_slow, server_stalled};
     use super::*;
+    use throng_report::{ErrorExchange, RunEvent, RunEventKind, Severity};
 
     /// A run in which one of ten questions is never answered; others wait `us`.
     fn losing(us: u64) -> Run {
@@ -79,7 +146,62 @@ mod tests {
              answered the others at once (200 µs, p99 over the run): it takes 900/s at most, or \
              loses a share"
         );
-        run.check_all(&["answers_missing", "server_slow"]);
+        run.check_all(&["answers_missing"]);
+    }
+
+    #[test]
+    fn the_same_share_of_answers_and_of_deliveries_is_one_finding() {
+        let dropping = |missing: u64| {
+            losing(200).loaded(move |load, second| {
+                load.probe.intended = second;
+                load.probe.sent = second;
+                load.probe.delivered = (20 - missing) * second;
+                load.probe.missing = missing * second;
+                load.probe.expected = 20 * second;
+            })
+        };
+        let run = dropping(2);
+        assert_eq!(
+            run.speaks(&RULE).first_sentence(),
+            "About 10 % of the server's messages never arrive: 1k of 10k messages got no answer \
+             (10.0 %), and 20 of 200 deliveries of probes are missing (10.0 %)"
+        );
+        run.check_all(&["answers_missing"]);
+        // Half of the deliveries are another matter.
+        dropping(10).speaks(&deliveries_missing::RULE);
+        assert!(dropping(10).speaks(&RULE).text.starts_with("The server never answered"));
+    }
+
+    #[test]
+    fn broadcasts_that_each_wait_skips_are_not_in_place_of_the_answer() {
+        let run =
+            losing(200).loaded(|load, second| load.counters.messages_unasked = 9_000 * second);
+        let run = run.changed(|interval, second| {
+            if second == 2 {
+                let first = ErrorExchange {
+                    kind: "expect_timeout".to_owned(),
+                    skipped: Some(19),
+                    ..ErrorExchange::default()
+                };
+                interval.events.push(RunEvent::new(2_000, RunEventKind::FirstError(first)));
+            }
+        });
+        run.speaks(&RULE);
+        run.check_all(&["answers_missing"]);
+    }
+
+    #[test]
+    fn a_full_stop_that_outlasts_the_time_out_loses_nothing() {
+        let run = Run::quiet().loaded(|load, second| {
+            load.counters.messages_answered = 1_000 * second.min(3);
+            load.counters.messages_expected = 1_000 * second;
+            load.errors.add("expect_timeout", 1_000 * second.saturating_sub(8));
+            load.unanswered.message.record_n(5_000_000, 100);
+        });
+        run.is_silent(&RULE);
+        let found = run.speaks(&server_stalled::RULE);
+        assert!(found.text.starts_with("The server stood still from 3.0 s to the end"), "{found}");
+        assert_eq!(found.severity, Severity::Stopped);
     }
 
     #[test]
@@ -97,7 +219,7 @@ mod tests {
     #[test]
     fn a_generator_that_is_a_little_late_is_no_reason_for_answers_that_never_come() {
         let late = |us| losing(200).loaded(move |load, _| load.lag.record_n(us, 900));
-        late(40_000).check_all(&["answers_missing", "server_slow", "generator_saturated"]);
+        late(40_000).check_all(&["answers_missing", "generator_saturated"]);
         late(900_000).is_silent(&RULE);
     }
 
@@ -109,6 +231,7 @@ mod tests {
             found.text.contains("answered the others at once (300 µs, p99 over the run)"),
             "{found}"
         );
+        run.is_silent(&server_slow::RULE);
     }
 
     #[test]

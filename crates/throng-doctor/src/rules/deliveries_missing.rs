@@ -3,7 +3,7 @@
 use throng_report::render::{count, percent};
 use throng_report::{Finding, Severity, Side};
 
-use super::{FindingClass, Rule, RuleTrait};
+use super::{FindingClass, Rule, RuleTrait, answers_missing};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
 /// without the mark.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let counters = &run.summary.broadcast.as_ref()?.counters;
-    if counters.missing == 0 {
+    if counters.missing == 0 || answers_missing::are_missing_deliveries(run) {
         return None;
     }
     let growth =

@@ -26,7 +26,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let (kind, most) = refused.first()?;
     let status = &kind[PREFIX.len()..];
     let answer = FirstError::of(run, kind);
-    let StatusMeaning { name, usually, remedy } = StatusMeaning::of(status, answer, run);
+    let meaning = StatusMeaning::of(status, answer, run);
+    let StatusMeaning { name, usually, remedy } = match passed_before(run, most) {
+        Some(passed) if AUTH.contains(&status) => meaning.expired(passed, most.began_ms),
+        _ => meaning,
+    };
     let text = format!(
         "The server refused {}, most with {status}{name}. {usually} They were {} of all.",
         part_of(all, attempts, "handshake", "handshakes"),
@@ -38,6 +42,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .remedied_by(remedy);
     Some(finding)
 }
+
+/// Returns the number of handshakes that passed before the first refusal, if they are many, and
+/// most were refused from then on: the scenario has what the server requires.
+fn passed_before(run: &RunView<'_>, refused: &Growth) -> Option<u64> {
+    let before = run.samples().iter().rev().find(|now| now.interval.at_ms < refused.began_ms)?;
+    let counters = &before.load()?.counters;
+    let passed = counters.connects_ok.saturating_sub(counters.http_connects);
+    let passed_after = run.summary.connect_steps_ok().saturating_sub(passed);
+    (passed >= PASSED_MIN && passed_after < refused.by()).then_some(passed)
+}
+
+/// The statuses that refuse a user who is not known, or may not enter.
+const AUTH: [&str; 2] = ["401", "403"];
+
+/// The fewest handshakes that show that the scenario has what the server requires.
+const PASSED_MIN: u64 = 10;
 
 /// Returns the kinds of refusals and their growth, the most frequent first.
 fn refusals<'a>(run: &RunView<'a>) -> Vec<(&'a String, Growth)> {
@@ -130,6 +150,9 @@ mod tests {
         let login = "\\r\\nlocation: /users/sign_in?return=%2Fws";
         let first = "302 (a redirect to a login page, /users/sign_in?return=%2Fws)";
         check("http_302", &[login], target, first, "connect: {headers, query}");
+        let nginx = "\\r\\nserver: nginx/1.24.0";
+        let first = "404 Not Found (nginx answered)";
+        check("http_404", &[nginx], target, first, "proxy_set_header Upgrade $http_upgrade");
         let page = ["\\r\\ncontent-type: text/html", "\\r\\ntitle: Welcome to nginx!"];
         let first =
             "200 (an ordinary page, \u{201c}Welcome to nginx!\u{201d}: no WebSocket at /ws)";
@@ -143,6 +166,26 @@ mod tests {
         let retry = "\\r\\nretry-after: 120";
         let first = "503 Service Unavailable (Retry-After: 120)";
         check("http_503", &[retry], target, first, "limit");
+    }
+
+    #[test]
+    fn a_token_that_was_accepted_before_has_expired() {
+        let expired = |status: &'static str, first: u64| {
+            Run::quiet().loaded(move |load, second| {
+                load.connect_failed.add(status, 50 * second.saturating_sub(first));
+            })
+        };
+        let found = expired("http_401", 5).speaks(&RULE);
+        assert!(
+            found.text.starts_with(
+                "The server refused 250 of 1.25k handshakes, most with 401 Unauthorized: all after \
+                 6 s. 1k handshakes before had passed, so a token or a session has expired."
+            ),
+            "{found}"
+        );
+        assert!(found.remedy.starts_with("log in again"), "{found}");
+        assert!(expired("http_401", 0).speaks(&RULE).remedy.starts_with("add the token"));
+        assert!(!expired("http_404", 5).speaks(&RULE).text.contains("expired"));
     }
 
     #[test]

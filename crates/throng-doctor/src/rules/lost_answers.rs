@@ -23,6 +23,9 @@ pub(super) struct LostAnswers {
     pub(super) asked: u64,
     /// 99 % of the answers that came took at most this long, from when their question was sent.
     pub(super) p99_us: u64,
+    p50_us: u64,
+    /// True if nearly all answers were much faster than users gave up.
+    is_fast: bool,
     /// Questions and answers of each interval.
     pub(super) intervals: Vec<IntervalAnswers>,
 }
@@ -33,7 +36,7 @@ pub(super) struct Questions {
     pub(super) one: &'static str,
     pub(super) many: &'static str,
     /// The kind of error that the generator counts.
-    error: &'static str,
+    pub(super) error: &'static str,
     totals: fn(&Summary) -> Option<Totals>,
     asked: fn(&LoadCounters) -> u64,
     answered: fn(&LoadCounters) -> u64,
@@ -58,10 +61,42 @@ pub(super) struct IntervalAnswers {
 }
 
 impl LostAnswers {
-    /// Returns the lost answers, if they are more than chance, and no stall, no end of the server
-    /// and no wrong answer explains them.
+    /// Returns the lost answers, if they are more than chance, and no stall, no queue, no end of
+    /// the server and no wrong answer explains them.
     pub(super) fn of(run: &RunView<'_>) -> Option<Self> {
-        QUESTIONS.iter().find_map(|questions| Self::of_kind(run, questions))
+        Self::all(run).find(|lost| lost.is_fast && !lost.is_of_queue())
+    }
+
+    /// Returns the answers that never came because their questions stayed behind in a queue.
+    pub(super) fn of_queue(run: &RunView<'_>) -> Option<Self> {
+        Self::all(run).find(Self::is_of_queue)
+    }
+
+    fn all(run: &RunView<'_>) -> impl Iterator<Item = Self> {
+        QUESTIONS.iter().filter_map(|questions| Self::of_kind(run, questions))
+    }
+
+    /// Reports whether the server answered a constant number a second, fewer than were asked, and
+    /// these after very different waits: the others were behind them in a queue.
+    fn is_of_queue(&self) -> bool {
+        let is_wide = self.p99_us >= QUEUE_US && self.p99_us >= self.p50_us * QUEUE_TIMES;
+        let whole: Vec<_> = self.intervals.iter().filter(|each| each.asked > 0).collect();
+        let Some(whole) = whole.get(1..whole.len().saturating_sub(1)) else { return false };
+        let rates = || whole.iter().map(|each| each.answered_rate());
+        let (least, most) = (rates().fold(f64::MAX, f64::min), rates().fold(0.0, f64::max));
+        let behind = whole.iter().filter(|each| each.answered < each.asked).count();
+        is_wide
+            && whole.len() >= QUEUE_INTERVALS_MIN
+            && most <= least * FLAT_TIMES
+            && behind * 4 >= whole.len() * 3
+    }
+
+    /// Returns the questions and the answers a second, while there were questions.
+    pub(super) fn rates(&self) -> (f64, f64) {
+        let while_asked = || self.intervals.iter().filter(|each| each.asked > 0);
+        let seconds = while_asked().map(|each| each.seconds).sum::<f64>().max(1.0);
+        let sum = |of: fn(&IntervalAnswers) -> u64| while_asked().map(of).sum::<u64>() as f64;
+        (sum(|each| each.asked) / seconds, sum(|each| each.answered) / seconds)
     }
 
     fn of_kind(run: &RunView<'_>, questions: &'static Questions) -> Option<Self> {
@@ -70,12 +105,13 @@ impl LostAnswers {
             (questions.totals)(run.summary)?;
         let is_few = growth.by() < LOST_MIN || growth.by().saturating_mul(FAILURES_ONE_IN) < asked;
         let waited_us = unanswered_us.p50;
-        let is_fast = answered > 0 && latency_us.p99.saturating_mul(FAST_TIMES) < waited_us;
+        let is_fast = |us: u64| answered > 0 && us.saturating_mul(FAST_TIMES) < waited_us;
         // A question that waits when the run ends is as old as one that was given up, but for its
         // last moments.
         let lost = asked.saturating_sub(answered).min(growth.by() + waiting).max(growth.by());
         let first = FirstError::of(run, questions.error);
-        let is_explained = first.is_some_and(|first| first.has_skipped())
+        let is_explained = (first.is_some_and(|first| first.has_skipped())
+            && !were_skipped_beside(run))
             || run.summary.generator.lag_us.p99.saturating_mul(LAG_TIMES) >= waited_us
             || server_lost::ended(run).is_some()
             || server_stalled::RULE.find(run).is_some()
@@ -83,12 +119,14 @@ impl LostAnswers {
             || answers_incomplete::RULE.find(run).is_some()
             || serves_only_some::RULE.find(run).is_some()
             || fds_exhausted::RULE.find(run).is_some();
-        if is_few || !is_fast || is_explained {
+        if is_few || !is_fast(latency_us.p50) || is_explained {
             return None;
         }
         let steps = run.steps().filter_map(|step| IntervalAnswers::of(step, questions));
         let intervals = steps.collect();
-        Some(Self { questions, growth, lost, asked, p99_us: latency_us.p99, intervals })
+        let (p50_us, p99_us) = (latency_us.p50, latency_us.p99);
+        let is_fast = is_fast(p99_us);
+        Some(Self { questions, growth, lost, asked, p99_us, p50_us, is_fast, intervals })
     }
 
     /// Returns the share of the questions that never got an answer.
@@ -160,6 +198,28 @@ impl IntervalAnswers {
         self.answered as f64 / self.seconds
     }
 }
+
+/// Reports whether waits that were given up skipped only what arrives in each wait: most waits got
+/// what they expected, and far more messages arrive than these waits could have had answers.
+pub(super) fn were_skipped_beside(run: &RunView<'_>) -> bool {
+    let given_up = run.summary.errors.get("expect_timeout");
+    let message = &run.summary.message;
+    message.answered >= given_up && message.unasked >= given_up.saturating_mul(BESIDE_TIMES)
+}
+
+/// How many times as many messages as waits that were given up arrive beside the answers, if those
+/// waits skipped what arrives in each.
+const BESIDE_TIMES: u64 = 4;
+
+/// The time of the slowest answers, and how many times as long as the median they take, from which
+/// they waited in a queue.
+const QUEUE_US: u64 = 100_000;
+const QUEUE_TIMES: u64 = 5;
+
+/// The fewest intervals, and the largest number of answers a second in times the smallest, that
+/// show a queue.
+const QUEUE_INTERVALS_MIN: usize = 4;
+const FLAT_TIMES: f64 = 1.15;
 
 /// The questions that users ask.
 static QUESTIONS: [Questions; 2] = [

@@ -1,22 +1,83 @@
 //! The server's memory grew, though the load did not: perhaps a leak.
 
 use throng_report::render::{bytes, count, rate};
-use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
+use throng_report::{
+    Endpoint, Evidence, Finding, Metric, ProcessMetric, RunEventKind, Severity, Side,
+};
 
 use super::{Rule, RuleTrait, memory_runs_out};
 use crate::counted::connections;
 use crate::history::Sample;
+use crate::outages::events;
 use crate::run_view::RunView;
 use crate::steady_load::SteadyLoad;
 use crate::trend::Trend;
 
 pub(super) const RULE: Rule = Rule::new("memory_grows", find).with(&[RuleTrait::NotOfDelays]);
 
-/// Looks at the server's resident memory while the connections stay the same. A heap that fills up
-/// to the next collection, or a cache that fills, slows down its growth; a leak does not.
+/// Looks at the server's resident memory while the load stays the same. A heap that fills up to the
+/// next collection, or a cache that fills, slows down its growth; a leak does not. A runtime with a
+/// collector fills its heap first: until then nobody can know what it would keep.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let steady = SteadyLoad::of(run)?;
+    let samples = while_it_ran(run);
+    let held = SteadyLoad::of_samples(samples);
+    let is_held = held.is_some();
+    let steady = held.or_else(|| SteadyLoad::of_arrivals(samples))?;
     let samples = steady.samples;
+    let trend = growth(run, samples)?;
+    let heap = Heap::of(run);
+    if heap.explains(&trend) || (!is_held && is_of_connections(samples, &trend)) {
+        return None;
+    }
+    let unit = run.summary.unit_of_work();
+    let (first, last) = (samples.first()?, samples.last()?);
+    let messages = answered(last).saturating_sub(answered(first));
+    let each = match messages {
+        0 => String::new(),
+        messages => format!(", {} a {unit}", bytes(trend.by() / messages as f64)),
+    };
+    let ends = match (ended_ms(run), memory_runs_out::left(run, last).filter(|left| *left > 0)) {
+        (Some(ms), _) => format!(" Its process ended at {} s.", count(ms as f64 / 1000.0)),
+        (None, Some(left)) => format!(
+            " At this rate the {} that its machine has left last for {}.",
+            bytes(left as f64),
+            show_long(left as f64 / trend.per_second)
+        ),
+        (None, None) => String::new(),
+    };
+    let load = match is_held {
+        true => format!("{} and ", connections(steady.level.connections)),
+        false => String::new(),
+    };
+    let text = format!(
+        "The server's memory grew by {} a second{each}, at a constant load of {load}{} {unit}s. It \
+         was {} at {} s and {} at {} s.{ends} A leak keeps what each {unit} or connection leaves; \
+         a cache without a limit does the same.",
+        bytes(trend.per_second),
+        rate(steady.level.messages_per_s),
+        bytes(trend.from),
+        count(trend.from_ms as f64 / 1000.0),
+        bytes(trend.to),
+        count(trend.to_ms as f64 / 1000.0),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(Severity::Noted)
+        .with_confidence(0.7)
+        .with_evidence([Evidence {
+            counter: ProcessMetric::RSS_BYTES.server.to_string(),
+            from: trend.from.round(),
+            to: trend.to.round(),
+            at_ms: trend.from_ms,
+        }])
+        .remedied_by(
+            "hold the load for longer: if the memory still grows, compare two heap dumps of the \
+             server, and find the list, map or cache that never forgets",
+        );
+    Some(finding)
+}
+
+/// Returns the growth of the resident memory in these samples, if it is large and goes on.
+fn growth(run: &RunView<'_>, samples: &[Sample]) -> Option<Trend> {
     let resident =
         |sample: &Sample| run.value(Endpoint::Server, sample, ProcessMetric::RSS_BYTES.server);
     let points: Option<Vec<_>> = samples
@@ -29,56 +90,78 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let [before, after] =
         [&points[..=half], &points[half..]].map(|part| part[part.len() - 1].1 - part[0].1);
     let is_much = trend.by() >= GROWTH_MIN_BYTES && trend.by() >= trend.from * GROWTH_SHARE;
-    if !is_much || after < before * LASTING_SHARE {
-        return None;
-    }
-    let answered =
-        |sample: &Sample| sample.load().map_or(0, |load| load.counters.requests_answered());
-    let (first, last) = (samples.first()?, samples.last()?);
-    let messages = answered(last).saturating_sub(answered(first));
-    let each = match messages {
-        0 => String::new(),
-        messages => {
-            format!(", {} a {}", bytes(trend.by() / messages as f64), run.summary.unit_of_work())
+    (is_much && after >= before * LASTING_SHARE).then_some(trend)
+}
+
+fn answered(sample: &Sample) -> u64 {
+    sample.load().map_or(0, |load| load.counters.requests_answered())
+}
+
+/// Returns the samples in which the server's first process ran.
+fn while_it_ran<'a>(run: &RunView<'a>) -> &'a [Sample] {
+    let samples = run.samples();
+    let Some(ms) = ended_ms(run) else { return samples };
+    let end = samples.iter().position(|sample| sample.interval.at_ms >= ms);
+    &samples[..end.unwrap_or(samples.len())]
+}
+
+/// Returns the time at which the server's process ended.
+fn ended_ms(run: &RunView<'_>) -> Option<u64> {
+    events(run).find_map(|(at_ms, event)| match event {
+        RunEventKind::ServerProcessEnded { .. } => Some(at_ms),
+        _ => None,
+    })
+}
+
+/// Reports whether more connections explain most of a growth.
+fn is_of_connections(samples: &[Sample], trend: &Trend) -> bool {
+    let connected = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connected);
+    let ends = samples.first().zip(samples.last());
+    let more = ends.map_or(0, |(first, last)| connected(last).saturating_sub(connected(first)));
+    more as f64 * CONNECTION_BYTES * 2.0 >= trend.by()
+}
+
+/// What a runtime's collector leaves in its heap before it collects.
+enum Heap {
+    /// Memory is freed at once, or nothing is known.
+    Exact,
+    /// The heap may grow by so many bytes.
+    By(f64),
+    /// The heap may grow by so many bytes, or double.
+    Doubles(f64),
+    /// The heap may grow to so many bytes.
+    UpTo(f64),
+}
+
+impl Heap {
+    fn of(run: &RunView<'_>) -> Self {
+        let program = events(run).find_map(|(_, event)| match event {
+            RunEventKind::ServerProcess { program, .. } => Some(program.as_str()),
+            _ => None,
+        });
+        let total = |now| run.value(Endpoint::Server, now, Metric::MEMORY_TOTAL_BYTES);
+        let total = run.samples().iter().find_map(total);
+        match program.unwrap_or_default() {
+            // By default, a heap may take a quarter of the machine's memory.
+            "java" | "dotnet" => Self::UpTo(total.map_or(f64::MAX, |total| total as f64 / 4.0)),
+            "node" | "nodejs" | "MainThread" | "node-MainThread" | "deno" | "bun" => {
+                Self::By(YOUNG_BYTES)
+            }
+            "beam.smp" | "ruby" => Self::Doubles(YOUNG_BYTES),
+            program if program.starts_with("puma") => Self::Doubles(YOUNG_BYTES),
+            _ => Self::Exact,
         }
-    };
-    let left = memory_runs_out::left(run, last).filter(|left| *left > 0);
-    let ends = left.map_or_else(String::new, |left| {
-        let seconds = left as f64 / trend.per_second;
-        format!(
-            " At this rate the {} that its machine has left last for {}.",
-            bytes(left as f64),
-            show_long(seconds)
-        )
-    });
-    let text = format!(
-        "The server's memory grew by {} a second{each}, at a constant load of {} and \
-         {} {}s. It was {} at {} s and {} at {} s.{ends} A leak keeps what each {} or \
-         connection leaves; a cache without a limit does the same.",
-        bytes(trend.per_second),
-        connections(steady.level.connections),
-        rate(steady.level.messages_per_s),
-        run.summary.unit_of_work(),
-        bytes(trend.from),
-        count(trend.from_ms as f64 / 1000.0),
-        bytes(trend.to),
-        count(trend.to_ms as f64 / 1000.0),
-        run.summary.unit_of_work(),
-    );
-    let finding = Finding::new(RULE.id, Side::Server, text)
-        .with_severity(Severity::Noted)
-        .with_confidence(0.7)
-        .with_evidence([Evidence {
-            counter: ProcessMetric::RSS_BYTES.server.to_string(),
-            from: trend.from,
-            to: trend.to,
-            at_ms: trend.from_ms,
-        }])
-        .remedied_by(
-            "hold the load for longer: if the memory still grows, compare two heap dumps of the \
-             server, and find the list, map or cache that never forgets",
-        );
-    Some(finding)
+    }
+
+    /// Reports whether garbage that is not collected yet explains a growth.
+    fn explains(&self, trend: &Trend) -> bool {
+        match self {
+            Self::Exact => false,
+            Self::By(bytes) => trend.by() < *bytes,
+            Self::Doubles(bytes) => trend.by() < *bytes || trend.to < trend.from * DOUBLE,
+            Self::UpTo(bytes) => trend.to < *bytes,
+        }
+    }
 }
 
 /// Formats a time of minutes, hours or days.
@@ -94,6 +177,16 @@ fn show_long(seconds: f64) -> String {
 /// The smallest growth over the steady load: less is the noise of an allocator.
 const GROWTH_MIN_BYTES: f64 = 8_388_608.0;
 
+/// The memory of a connection, at most: more is no connection's.
+const CONNECTION_BYTES: f64 = 65_536.0;
+
+/// The garbage of a young generation, at most: V8 collects three spaces of 16 MiB before it keeps
+/// more.
+const YOUNG_BYTES: f64 = 40.0 * 1_048_576.0;
+
+/// How many times as large a heap becomes before it is collected.
+const DOUBLE: f64 = 2.0;
+
 /// The smallest growth, as a share of the memory at the beginning.
 const GROWTH_SHARE: f64 = 0.10;
 
@@ -102,6 +195,8 @@ const LASTING_SHARE: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::RunEvent;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -135,6 +230,61 @@ mod tests {
                 && verdict.contains("Next: the server's memory grew by 8.00 MiB a second"),
             "{verdict}"
         );
+    }
+
+    fn named(run: Run, program: &'static str) -> Run {
+        run.changed(move |interval, second| {
+            if second == 1 {
+                let event = RunEventKind::ServerProcess { pid: 7, program: program.to_owned() };
+                interval.events.push(RunEvent::new(500, event));
+            }
+            interval.kernel.set(Metric::MEMORY_TOTAL_BYTES, 4 << 30);
+        })
+    }
+
+    #[test]
+    fn a_heap_that_its_collector_has_not_collected_is_no_leak() {
+        let grows = |each_second: f64| holding(move |second| 60.0 + each_second * second as f64);
+        named(grows(9.6), "java").is_silent(&RULE);
+        named(grows(300.0), "java").speaks(&RULE);
+        named(grows(2.0), "node").is_silent(&RULE);
+        named(grows(2.0), "python3").speaks(&RULE);
+        named(grows(10.0), "node-MainThread").speaks(&RULE);
+        named(grows(2.0), "beam.smp").is_silent(&RULE);
+    }
+
+    /// A run with 300 users a second, each of which connects, is answered and leaves.
+    fn arriving(mib_each_second: f64) -> Run {
+        holding(move |second| 50.0 + mib_each_second * second as f64).loaded(|load, second| {
+            load.counters.connected = 2 + second * 7 % 5;
+            load.counters.messages_sent = 300 * second;
+            load.counters.messages_answered = 300 * second;
+        })
+    }
+
+    #[test]
+    fn a_leak_shows_under_arrivals_and_when_the_process_ends_afterwards() {
+        let run = arriving(18.0);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server's memory grew by 18.0 MiB a second, 61.4 KiB a message, at a constant load \
+             of 300/s messages"
+        );
+        assert!(found.evidence.iter().all(|shown| shown.to.fract() == 0.0), "{found}");
+        let ended = run.changed(|interval, second| {
+            if second == 9 {
+                let event = RunEventKind::ServerProcessEnded { pid: 7, program: "go".into() };
+                interval.events.push(RunEvent::new(8_400, event));
+            }
+            if second > 8 {
+                interval.kernel.set(ProcessMetric::RSS_BYTES.server, 0);
+            }
+        });
+        assert!(ended.speaks(&RULE).text.contains("Its process ended at 8.4"));
+        // Each of 90 more connections a second has some memory.
+        let held = arriving(5.0).loaded(|load, second| load.counters.connected = 90 * second);
+        held.is_silent(&RULE);
     }
 
     #[test]

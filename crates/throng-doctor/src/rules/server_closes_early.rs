@@ -140,19 +140,25 @@ impl Reason {
         if code.is_none() && times.is_none() {
             return None;
         }
+        let reason = close_reason(run, kind);
+        let is_idle = reason.is_some_and(names_idleness);
         let mut what = match &code {
             Some(code) => format!(" {}", code.describe(kind)),
             None if kind == "reset_by_peer" => " by a reset (RST)".to_owned(),
             None => String::new(),
         };
-        if let Some(reason) = close_reason(run, kind) {
+        if let Some(reason) = reason {
             what += &format!(", reason {}", cut(reason));
+        }
+        if is_idle {
+            what += &format!(": its idle time-out{}", in_a_wait(run, kind));
         }
         if let Some(times) = times {
             what += &format!(", {}", times.describe());
         }
         let remedy = match (times, code) {
             (Some(times), _) => times.remedy(),
+            (None, Some(_)) if is_idle => IDLE_REMEDY.to_owned(),
             (None, Some(code)) => code.remedy.to_owned(),
             (None, None) => return None,
         };
@@ -173,6 +179,33 @@ impl Reason {
         }
     }
 }
+
+/// Reports whether a close reason says that nothing was sent for too long.
+fn names_idleness(reason: &str) -> bool {
+    let reason = reason.to_ascii_lowercase();
+    IDLE_WORDS.iter().any(|word| reason.contains(word))
+}
+
+/// Says that the first user whose connection was closed was in a `wait`.
+fn in_a_wait(run: &RunView<'_>, kind: &str) -> String {
+    match FirstError::of(run, kind) {
+        Some(FirstError { step_kind: "wait", line: 0, .. }) => {
+            ", while the user was in a `wait`".to_owned()
+        }
+        Some(FirstError { step_kind: "wait", line, .. }) => {
+            format!(", while the user was in the `wait` of line {line}")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Words of close reasons that say that nothing was sent for too long.
+const IDLE_WORDS: [&str; 6] =
+    ["idle", "inactiv", "timeout", "time-out", "timed out", "no activity"];
+
+const IDLE_REMEDY: &str = "send something during the waits (a heartbeat, a ping), or raise the \
+                           idle time-out of the server and of each proxy before it (nginx: \
+                           proxy_read_timeout)";
 
 /// What the server answered before it closed, on connections of the kind that it closed most.
 struct Answered {

@@ -3,9 +3,11 @@
 use throng_report::render::micros;
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
+use super::lost_answers::LostAnswers;
 use super::retransmission::MUCH_ONE_IN;
 use super::{
     Rule, RuleTrait, accept_queue_overflow, answers_incomplete, server_lost, server_stalled,
+    wrong_answers,
 };
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
@@ -13,7 +15,7 @@ use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::fleet_machines::machines_that_waited;
 use crate::history::{Quantiles, Sample};
 use crate::impact::{ANSWER_TIMEOUTS, lag_explains, plural_of, time_outs};
-use crate::run_view::{Growth, RunView};
+use crate::run_view::{Growth, Peak, RunView};
 
 pub(super) const RULE: Rule =
     Rule::new("server_slow", find).with(&[RuleTrait::ServerFault, RuleTrait::OnlyDelays]);
@@ -23,7 +25,10 @@ pub(super) const RULE: Rule =
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_stalled = server_stalled::RULE.find(run).is_some();
     let timeouts = timeouts(run);
-    let slow = slowest(run, is_stalled);
+    // A turn that begins late because the answer before it was lost is not answered late.
+    let waited_for_lost =
+        |slow: &SlowAnswers<'_>| is_lost(run, "expect_timeout") && sent_late(run, slow).is_some();
+    let slow = slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
     let overdue = run.summary.overdue();
     let is_none = slow.is_none() && (is_stalled || timeouts.is_empty() && overdue.is_none());
     let late = match &slow {
@@ -76,29 +81,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let bursts = burst_ms.map_or_else(String::new, |ms| {
         format!(", and computed for up to {} at a time", micros(ms * 1000))
     });
-    let (why, confidence, remedy) = if burst_ms.is_some() {
-        (
-            "A long task delays all users of its thread.",
-            CONFIDENCE,
-            "profile what it computes at a time (perf top, or the profiler of its language), and \
-             move it to another thread or split it into pieces",
-        )
-    } else if is_seen {
-        (
-            "No queue overflowed and hardly any segment was sent again, so the server waits \
-             inside: for a lock, a database or a timer, or requests wait for one another.",
-            CONFIDENCE,
-            "find where the server waits (its own trace, strace -c -f, perf trace), not what it \
-             computes",
-        )
-    } else {
-        (
-            "Hardly any segment was sent again, so the time passes on its machine: it waits for \
-             CPUs, a queue, or something else.",
-            CONFIDENCE_UNSEEN,
-            "find which with throng doctor --watch --listen ADDR:PORT on its machine and throng \
-             run --server-facts HOST:PORT here",
-        )
+    let in_kernel = waits_in_the_kernel(run);
+    let (why, confidence, remedy) = match (burst_ms, &in_kernel) {
+        (Some(_), _) => (LONG_TASK.0.to_owned(), CONFIDENCE, LONG_TASK.1),
+        (None, Some((waits, _))) => (waits.clone(), CONFIDENCE, IN_KERNEL_REMEDY),
+        (None, None) if is_seen => (INSIDE.0.to_owned(), CONFIDENCE, INSIDE.1),
+        (None, None) => (UNSEEN.0.to_owned(), CONFIDENCE_UNSEEN, UNSEEN.1),
     };
     let finding = Finding::new(
         RULE.id,
@@ -114,7 +102,25 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
     let shown = slow.map_or_else(Vec::new, |slow| slow.evidence);
-    Some(finding.with_evidence(timeouts).with_evidence(shown))
+    let in_kernel = in_kernel.map(|(_, peak)| peak);
+    Some(finding.with_evidence(timeouts).with_evidence(shown).with_evidence(in_kernel))
+}
+
+/// Returns a sentence about a server that was often found waiting in the kernel, and its evidence.
+fn waits_in_the_kernel(run: &RunView<'_>) -> Option<(String, Peak)> {
+    let gauge = ProcessMetric::UNINTERRUPTIBLE.server;
+    let looks = run.samples().iter().filter_map(|now| run.value(Endpoint::Server, now, gauge));
+    let looks: Vec<_> = looks.collect();
+    let waiting = looks.iter().filter(|waiting| **waiting > 0).count();
+    if waiting < INTERVALS_MIN || waiting * IN_KERNEL_ONE_IN < looks.len() {
+        return None;
+    }
+    let sentence = format!(
+        "It waited in the kernel for a disk or a network file system (state D) in {waiting} of {} \
+         looks.",
+        looks.len()
+    );
+    Some((sentence, run.peak(Endpoint::Server, gauge)?))
 }
 
 /// Says that all machines of a fleet saw the slow answers, if they did.
@@ -151,8 +157,13 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
         .and_then(Sample::load)
         .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
     // An answer that stops before the length that it declares is not late.
-    let is_late = |kind: &&str| {
-        *kind != "http_timeout" || !answers_incomplete::stops_before_declared_end(run)
+    // Nor is one that never comes while the others are fast, or in whose place another came.
+    let is_late = |kind: &&str| match *kind {
+        "http_timeout" => {
+            !answers_incomplete::stops_before_declared_end(run) && !is_lost(run, kind)
+        }
+        "expect_timeout" => !is_lost(run, kind) && !wrong_answers::is_of(run, kind),
+        _ => true,
     };
     let kinds = ANSWER_TIMEOUTS.into_iter().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
@@ -162,6 +173,12 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     } else {
         Vec::new()
     }
+}
+
+/// Reports whether the waits that ended with this error are those for answers that were lost.
+fn is_lost(run: &RunView<'_>, kind: &str) -> bool {
+    let lost = LostAnswers::of(run).or_else(|| LostAnswers::of_queue(run));
+    lost.is_some_and(|lost| lost.questions.error == kind)
 }
 
 /// A kind of wait: its name, its quantiles, and how many times as long as an answer it may take.
@@ -293,6 +310,32 @@ pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
         || lost.saturating_mul(MUCH_ONE_IN) > sent.max(MUCH_ONE_IN)
 }
 
+/// What a server does that is slow, and what to do about it.
+type Why = (&'static str, &'static str);
+
+const LONG_TASK: Why = (
+    "A long task delays all users of its thread.",
+    "profile what it computes at a time (perf top, or the profiler of its language), and move it \
+     to another thread or split it into pieces",
+);
+const INSIDE: Why = (
+    "No queue overflowed and hardly any segment was sent again, so the server waits inside: for a \
+     lock, a database or a timer, or requests wait for one another.",
+    "find where the server waits (its own trace, strace -c -f, perf trace), not what it computes",
+);
+const UNSEEN: Why = (
+    "Hardly any segment was sent again, so the time passes on its machine: it waits for CPUs, a \
+     queue, or something else.",
+    "find which with throng doctor --watch --listen ADDR:PORT on its machine and throng run \
+     --server-facts HOST:PORT here",
+);
+const IN_KERNEL_REMEDY: &str = "find the file that it writes or reads for each answer (strace -f \
+                                -T -e trace=file,fsync,fdatasync, iostat -x 1), and do that less \
+                                often, together for several answers, or in another thread";
+
+/// The part of the looks, one in so many, in which a server waits in the kernel that is slow by it.
+const IN_KERNEL_ONE_IN: usize = 3;
+
 /// The confidence when the server's CPUs and queues were read, and when only its answers are known.
 const CONFIDENCE: f64 = 0.7;
 const CONFIDENCE_UNSEEN: f64 = 0.4;
@@ -335,6 +378,20 @@ mod tests {
                 }
             },
         )
+    }
+
+    #[test]
+    fn a_server_that_waits_for_a_disk_is_told_by_its_state() {
+        let waiting = |each: u64| {
+            slow(400_000).changed(move |interval, second| {
+                let waits = i64::from(second % each == 0);
+                interval.kernel.set(ProcessMetric::UNINTERRUPTIBLE.server, waits);
+            })
+        };
+        let found = waiting(2).speaks(&RULE);
+        assert!(found.text.contains("(state D) in 6 of 11 looks."), "{found}");
+        assert!(found.remedy.contains("fsync"), "{found}");
+        assert!(waiting(8).speaks(&RULE).text.contains("waits inside"));
     }
 
     #[test]

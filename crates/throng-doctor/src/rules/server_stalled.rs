@@ -119,7 +119,8 @@ fn when(gaps: &[Gap<'_>], longest: &Gap<'_>) -> String {
         (n, _) => {
             let rhythm = rhythm(gaps).map(|each| format!(", about every {each}"));
             let length = micros(longest.gap.length_ms() * 1000);
-            format!("{n} times, for up to {length}{}", rhythm.unwrap_or_default())
+            let at_least = if may_be_more(gaps) { "at least " } else { "" };
+            format!("{at_least}{n} times, for up to {length}{}", rhythm.unwrap_or_default())
         }
     }
 }
@@ -130,8 +131,20 @@ fn seconds(ms: u64, longest: &Gap<'_>) -> String {
     format!("{:.places$}", ms as f64 / 1000.0)
 }
 
-/// Returns the time between two gaps, if it is about the same each time.
+/// Reports whether there may have been more gaps: each interval knows only its longest, and two
+/// neighbours have one each.
+fn may_be_more(gaps: &[Gap<'_>]) -> bool {
+    gaps.windows(2).any(|pair| {
+        let [before, now] = [&pair[0].sample.interval, &pair[1].sample.interval];
+        now.at_ms.saturating_sub(now.span_ms) <= before.at_ms
+    })
+}
+
+/// Returns the time between two gaps, if it is about the same each time and all are known.
 fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
+    if may_be_more(gaps) {
+        return None;
+    }
     let pairs = gaps.windows(2);
     let mut apart: Vec<u64> =
         pairs.map(|pair| pair[1].gap.from_ms.saturating_sub(pair[0].gap.from_ms)).collect();
@@ -329,6 +342,17 @@ mod tests {
                 && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
             "{verdict}"
         );
+    }
+
+    #[test]
+    fn gaps_of_neighbouring_intervals_may_be_more() {
+        let pausing = Run::quiet().loaded(|load, second| {
+            if second > 1 {
+                let from_ms = second * 1_000 - 500;
+                load.answer_gap = Some(AnswerGap { from_ms, to_ms: from_ms + 250 });
+            }
+        });
+        says(&pausing, "The server stood still at least 9 times, for up to 250 ms: it answered");
     }
 
     #[test]

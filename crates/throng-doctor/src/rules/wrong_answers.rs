@@ -3,6 +3,7 @@
 use throng_report::render::percent;
 use throng_report::{AnswerFault, Finding, Side};
 
+use super::lost_answers::were_skipped_beside;
 use super::{Rule, RuleTrait, answers_disordered, not_http};
 use crate::counted::all_or_part_of;
 use crate::first_error::{FirstError, cut, quoted};
@@ -25,8 +26,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let [one, many] = kind.noun;
     let counts = all_or_part_of(growth.by(), of, one, many);
     let first = FirstError::of(run, kind.name);
-    let (what, remedy) = kind.words(first);
+    let is_mostly_right = growth.by().saturating_mul(2) < of;
+    let (what, remedy) = kind.words(first, is_mostly_right);
     let what = what.replace("{n}", &counts).replace("{target}", &run.header.target);
+    let is_anothers = kind.shows_expected && first.is_some_and(is_anothers);
+    let remedy = if is_anothers { ANOTHERS_REMEDY } else { remedy };
     let text = match first {
         Some(FirstError { expected, got, .. }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
@@ -39,6 +43,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
         None => format!("{what} ({share})."),
     };
+    let text = if is_anothers { format!("{text} {ANOTHERS}") } else { text };
     let found = Finding::new(RULE.id, Side::Server, text).with_confidence(if first.is_some() {
         1.0
     } else {
@@ -47,6 +52,35 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let found =
         found.shown_by(&growth.counter, growth.from as f64, growth.to as f64, growth.began_ms);
     Some(found.remedied_by(remedy))
+}
+
+/// Reports whether an answer differs from the expected one by numbers alone: it is one to another
+/// user, or to another message.
+fn is_anothers(first: FirstError<'_>) -> bool {
+    let form = |text: &str| {
+        let quote = text.find('`').map_or(text, |at| quoted(&text[at..]));
+        let mut form = String::new();
+        for c in quote.chars().filter(|c| !c.is_whitespace()) {
+            let c = if c.is_ascii_digit() { '0' } else { c };
+            if c != '0' || !form.ends_with('0') {
+                form.push(c);
+            }
+        }
+        form
+    };
+    let expected = form(first.expected);
+    expected.contains('0') && expected == form(first.got)
+}
+
+const ANOTHERS: &str = "It differs by a number alone: it is the answer to another user, or to \
+                        another message of this one.";
+const ANOTHERS_REMEDY: &str = "find what requests share in the server: a variable that is global, \
+                               a connection or buffer that two use at a time, a key of a cache \
+                               that lacks the user";
+
+/// Reports whether the errors of this kind are wrong answers.
+pub(super) fn is_of(run: &RunView<'_>, name: &str) -> bool {
+    KINDS.iter().any(|kind| kind.name == name && kind.growth(run).is_some())
 }
 
 /// A kind of error that a wrong answer causes.
@@ -67,8 +101,16 @@ struct WrongAnswerKind {
 
 impl WrongAnswerKind {
     /// Returns the first part of the sentence, and the remedy. A server whose answer begins as HTTP
-    /// does speak HTTP. A file of an older version does not say how it begins.
-    fn words(&self, first: Option<FirstError<'_>>) -> (String, &'static str) {
+    /// does speak HTTP. A file of an older version does not say how it begins. Where most answers
+    /// are right, none is a greeting: that would come on every connection.
+    fn words(
+        &self,
+        first: Option<FirstError<'_>>,
+        is_mostly_right: bool,
+    ) -> (String, &'static str) {
+        if is_mostly_right && self.name == "expect_mismatch" {
+            return (self.what.to_owned(), SOME_WRONG_REMEDY);
+        }
         if first.is_some_and(|first| first.came_first) {
             return (self.what.to_owned(), GREETING_REMEDY);
         }
@@ -114,9 +156,10 @@ impl WrongAnswerKind {
         if self.name == not_http::KIND && not_http::RULE.find(run).is_some() {
             return None;
         }
-        // A time-out shows a wrong answer only if other messages arrived.
+        // A time-out shows a wrong answer only if other messages arrived in place of the answer.
         let is_wrong_answer = self.name != "expect_timeout"
-            || FirstError::of(run, self.name).is_some_and(|first| first.has_skipped());
+            || FirstError::of(run, self.name).is_some_and(|first| first.has_skipped())
+                && !were_skipped_beside(run);
         let growth =
             if self.is_connect { run.connect_failures(self.name) } else { run.errors(self.name) };
         growth.filter(|_| is_wrong_answer)
@@ -230,6 +273,10 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
 ];
+
+/// What to do about wrong answers among right ones: the scenario's `expect` is right.
+const SOME_WRONG_REMEDY: &str = "find why the server sometimes answers this: read its log at the \
+                                 time of the first, and look for an error that it answers";
 
 /// What to do about a wrong answer that is the first message of its connection.
 const GREETING_REMEDY: &str = "if the server speaks first, wait for that with `receive` between \
@@ -347,22 +394,36 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_differs_by_a_number_is_that_to_another_user() {
+        let swapped = failing("expect_mismatch", 40, "`echo 17 of 4`", "`echo 23 of 1`");
+        let found = swapped.speaks(&RULE);
+        assert!(found.text.contains("it is the answer to another user"), "{found}");
+        assert!(found.remedy.starts_with("find what requests share"), "{found}");
+        for (expected, got) in [("`ok`", "`no`"), ("`echo 17`", "`echo`"), ("`a`", "`a`")] {
+            let other = failing("expect_mismatch", 40, expected, got).speaks(&RULE);
+            assert!(!other.text.contains("another user"), "{other}");
+        }
+    }
+
+    #[test]
     fn a_wrong_answer_that_comes_first_may_be_a_greeting() {
-        let first = |came_first| {
+        let first = |came_first, each_second| {
             let exchange = exchange("expect_mismatch", "`ok`", "`welcome`");
-            failing_by(40, ErrorExchange { came_first, ..exchange }).speaks(&RULE).remedy
+            let first = ErrorExchange { came_first, ..exchange };
+            failing_by(each_second, first).speaks(&RULE).remedy
         };
-        assert!(
-            first(true).starts_with("if the server speaks first, wait for that with `receive`")
-        );
-        assert!(first(false).starts_with("find why the server answers this"));
+        let receive = "if the server speaks first, wait for that with `receive`";
+        assert!(first(true, 4_000).starts_with(receive));
+        assert!(first(false, 4_000).starts_with("find why the server answers this"));
+        // A greeting comes on every connection.
+        assert!(first(true, 40).starts_with("find why the server sometimes answers this"));
     }
 
     #[test]
     fn a_quotation_with_full_stops_stays_in_its_sentence() {
         let long = format!("`{}`", "No. Not now. ".repeat(20));
         let found = failing("expect_mismatch", 40, "`ok`", &long).speaks(&RULE);
-        assert!(found.first_sentence().ends_with("…`"), "{found}");
+        assert!(found.first_sentence().ends_with("No. Not now. `"), "{found}");
     }
 
     #[test]
@@ -372,12 +433,21 @@ mod tests {
         let first =
             ErrorExchange { skipped: Some(1), ..exchange("expect_timeout", expected, others) };
         let run = failing_by(40, first);
-        run.check_all(&["wrong_answers", "server_slow"]);
+        run.check_all(&["wrong_answers"]);
         assert!(
             run.speaks(&RULE)
                 .text
                 .starts_with("Messages arrived, but not the expected one, in 360 of")
         );
+        // Messages that are broadcast to all are skipped in each wait.
+        let beside = |unasked: u64| {
+            let first =
+                ErrorExchange { skipped: Some(1), ..exchange("expect_timeout", "", others) };
+            failing_by(40, first)
+                .loaded(move |load, second| load.counters.messages_unasked = unasked * second)
+        };
+        beside(40).speaks(&RULE);
+        beside(2_000).is_silent(&RULE);
         failing("expect_timeout", 40, "`ok`", "nothing").is_silent(&RULE);
     }
 

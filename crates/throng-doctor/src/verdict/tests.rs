@@ -329,6 +329,22 @@ fn a_missed_threshold_without_a_cause_says_so() {
 }
 
 #[test]
+fn a_machine_without_cpu_time_is_the_likely_cause() {
+    let full = Run::quiet().changed(|interval, second| {
+        let machine = interval.machine.as_mut().unwrap();
+        let busy_us = 300_000 * second + if second > 5 { 1_680_000 } else { 0 };
+        (machine.cpu_busy_us, machine.cpu_idle_us) = (busy_us, 2_000_000 * second - busy_us);
+        interval.load.as_mut().unwrap().process.cpu_user_us = busy_us;
+    });
+    assert_eq!(
+        judged(&full, &["message.rate_mean > 5000/s"]),
+        "Missed: message.rate_mean 1k/s, asked > 5000/s; most likely for lack of CPU time: the \
+         CPUs of this machine were busy for 99 % at most; do: run it with less load, or on more \
+         CPUs."
+    );
+}
+
+#[test]
 fn a_second_without_any_answer_is_reported() {
     let run = Run::quiet().loaded(|load, second| {
         if second == 6 {

@@ -1,5 +1,8 @@
 //! The meaning of a status that refuses an upgrade: its name, its usual reason, and what to do.
 
+use throng_report::render::count;
+
+use crate::counted::counted;
 use crate::first_error::{FirstError, cut};
 use crate::run_view::RunView;
 
@@ -8,7 +11,7 @@ pub(super) struct StatusMeaning {
     /// Name of the status and what the first answer adds to it, with a space before it.
     pub(super) name: String,
     /// Usual reason, a sentence.
-    pub(super) usually: &'static str,
+    pub(super) usually: String,
     pub(super) remedy: String,
 }
 
@@ -17,9 +20,10 @@ impl StatusMeaning {
     pub(super) fn of(status: &str, answer: Option<FirstError<'_>>, run: &RunView<'_>) -> Self {
         let field = |name: &'static str| answer.and_then(|answer| answer.field(name));
         let row = STATUSES.iter().find(|row| row.statuses.contains(&status)).unwrap_or(&UNKNOWN);
-        let usual =
-            Self { name: row.name.to_owned(), usually: row.usually, remedy: row.remedy.to_owned() };
+        let [name, usually, remedy] = [row.name, row.usually, row.remedy].map(str::to_owned);
+        let usual = Self { name, usually, remedy };
         match status {
+            "400" | "404" | "426" if field("server").is_some_and(is_nginx) => of_nginx(usual),
             "200" | "201" | "204" => answer.map_or(usual, |answer| page(answer, run)),
             "301" | "302" | "303" | "307" | "308" => match field("location") {
                 Some(location) => redirect(location, run),
@@ -39,6 +43,42 @@ impl StatusMeaning {
             },
         }
     }
+
+    /// Returns the meaning for a server that had let so many in before `began_ms`.
+    pub(super) fn expired(self, passed: u64, began_ms: u64) -> Self {
+        Self {
+            name: format!("{}: all after {} s", self.name, count(began_ms as f64 / 1000.0)),
+            usually: format!(
+                "{} before had passed, so a token or a session has expired.",
+                counted(passed, "handshake", "handshakes")
+            ),
+            remedy: "log in again before each `connect`, so that each has a new token, or let \
+                     tokens and sessions live longer than the run"
+                .to_owned(),
+        }
+    }
+}
+
+/// Reports whether a field `server` names nginx.
+fn is_nginx(server: &str) -> bool {
+    server.to_ascii_lowercase().starts_with("nginx")
+}
+
+/// Returns the meaning of a status that nginx gave: either itself, or for a server behind it that
+/// did not get the upgrade.
+fn of_nginx(usual: StatusMeaning) -> StatusMeaning {
+    StatusMeaning {
+        name: format!("{} (nginx answered)", usual.name),
+        usually: "By default nginx does not pass on upgrades: the server behind it gets an \
+                  ordinary request."
+            .to_owned(),
+        remedy: format!(
+            "let nginx pass the upgrade on: proxy_http_version 1.1; proxy_set_header Upgrade \
+             $http_upgrade; proxy_set_header Connection upgrade; if the server without nginx \
+             answers the same, {}",
+            usual.remedy
+        ),
+    }
 }
 
 /// Returns the meaning of a page: an ordinary one, or one that asks for a password.
@@ -52,7 +92,7 @@ fn page(answer: FirstError<'_>, run: &RunView<'_>) -> StatusMeaning {
     let ordinary = &STATUSES[0];
     StatusMeaning {
         name: format!(" (an ordinary page{title}: no WebSocket at {path})"),
-        usually: ordinary.usually,
+        usually: ordinary.usually.to_owned(),
         remedy: ordinary.remedy.to_owned(),
     }
 }
@@ -75,7 +115,7 @@ fn redirect(location: &str, run: &RunView<'_>) -> StatusMeaning {
     };
     StatusMeaning {
         name: format!(" (a redirect to {})", cut(location)),
-        usually: "The server is at another address.",
+        usually: "The server is at another address.".to_owned(),
         remedy,
     }
 }
@@ -83,7 +123,7 @@ fn redirect(location: &str, run: &RunView<'_>) -> StatusMeaning {
 fn login(name: String) -> StatusMeaning {
     StatusMeaning {
         name,
-        usually: "The server lets in only users with a session.",
+        usually: "The server lets in only users with a session.".to_owned(),
         remedy: "log in with a browser or curl, and add the session's cookie or token to the \
                  scenario: connect: {headers, query}"
             .to_owned(),

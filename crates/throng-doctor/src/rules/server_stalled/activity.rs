@@ -148,10 +148,11 @@ fn share_in(run: &RunView<'_>, gap: &Gap<'_>) -> Option<f64> {
     exact.or_else(|| cpus(run, gap))
 }
 
-/// Returns the CPU time that the server used in this gap, if it was measured. The gauge of any
-/// other interval belongs to another gap, and that of an open gap to the one before it.
+/// Returns the CPU time that the server used in this gap, if it was measured. The gauge of an
+/// interval belongs to the gap that the generator reports there.
 fn cpu_us(run: &RunView<'_>, gap: &Gap<'_>) -> Option<i64> {
-    of_server(run, gap.sample, ProcessMetric::GAP_CPU_US).filter(|_| !gap.is_open)
+    let is_measured = gap.sample.load()?.answer_gap == Some(gap.gap) && !gap.is_open;
+    of_server(run, gap.sample, ProcessMetric::GAP_CPU_US).filter(|_| is_measured)
 }
 
 /// Returns that CPU time as evidence: nothing was used of it when the gap began.
