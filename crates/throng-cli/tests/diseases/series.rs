@@ -43,6 +43,51 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk(stage, "answers.py", &["stall"], 100),
     },
     Cause {
+        name: "deadlock",
+        what: "Python, asyncio: never answers again after 3 s; its users give up after 1 s",
+        expected: Some("server_stalled"),
+        says: &["did nothing from ", "s to the end: it answered no user"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: deadlock,
+    },
+    Cause {
+        name: "knee",
+        what: "Python, asyncio: 5 ms of CPU for each HTTP request; 400 a second arrive for 4 s",
+        expected: Some("hot_core"),
+        says: &["One thread of the server was busy"],
+        is_of_cpus: true,
+        stage: Stage::here,
+        provoke: knee,
+    },
+    Cause {
+        name: "cold start",
+        what: "Python, asyncio: takes 400 ms an answer for 4 s, and 2 ms from then on",
+        expected: Some("latency_steps"),
+        says: &["Slowed down", "was slow until ", "and fast from then on, at the same load"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "answers.py", &["cold"], 60),
+    },
+    Cause {
+        name: "newest first",
+        what: "Python, asyncio: 10 ms a job, the newest first, and 110 jobs arrive a second",
+        expected: Some("newest_first"),
+        says: &["answered the newest messages first"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: newest_first,
+    },
+    Cause {
+        name: "drops, rooms",
+        what: "Node, `ws`: loses every 19th message to a member of a room",
+        expected: Some("answers_missing"),
+        says: &["of the server's messages never arrive", "deliveries of probes are missing"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: drops,
+    },
+    Cause {
         name: "collector's pauses",
         what: "Python, asyncio: sleeps for 0.3 s every 1.2 s, as a collector that stops the world",
         expected: Some("server_stalled"),
@@ -104,6 +149,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["leak"], 150),
+    },
+    Cause {
+        name: "leak, arrivals",
+        what: "Python, asyncio: the same, of users that arrive, send a message and leave",
+        expected: Some("memory_grows"),
+        says: &["memory grew by", "at a constant load of", "/s messages"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| arrive(stage, "leak", "300/s"),
     },
     Cause {
         name: "leak, rooms",
@@ -250,6 +304,63 @@ fn talkers(addr: SocketAddr, load: &str) -> String {
          \x20 - connect\n\
          \x20 - every: {{rate: 2/s, do: [send: hello, expect: ok]}}\n"
     )
+}
+
+/// Runs users that give up after a second and try again.
+fn deadlock(stage: &mut Stage) -> Provoked {
+    let addr = servers::python(stage, "answers.py", &["deadlock"])?;
+    let talkers = talkers(addr, "{ramp: {to: 100, over: 1s}}, {hold: {for: 7s}}");
+    let talkers = talkers.replace("expect: ok", "expect: {text: ok, timeout: 1s}");
+    stage.run(&format!("on_error: continue\n{talkers}"))
+}
+
+/// Runs an HTTP server beyond its knee, whose clients at last wait for TCP's second SYN.
+fn knee(stage: &mut Stage) -> Provoked {
+    machine::needs_two_cpus()?;
+    let addr = servers::python(stage, "requests.py", &["busy"])?;
+    stage.run(&format!(
+        "target: http://{addr}\n\
+         load: [{{arrivals: {{rate: 400/s, for: 4s}}}}]\n\
+         user: [get: {{path: /, timeout: 10s}}]\n"
+    ))
+}
+
+/// Runs users that arrive by the clock, send a message and leave with its answer.
+fn arrive(stage: &mut Stage, disease: &str, rate: &str) -> Provoked {
+    let addr = servers::python(stage, "answers.py", &[disease])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: {rate}, for: 7s, spacing: even}}}}]\n\
+         user: [connect, send: hello, expect: ok, close]\n"
+    ))
+}
+
+/// Users arrive a little faster than they are served, and give up after 2 s.
+fn newest_first(stage: &mut Stage) -> Provoked {
+    let addr = servers::python(stage, "answers.py", &["newest"])?;
+    stage.run(&format!(
+        "target: tcp://{addr}\n\
+         load: [{{arrivals: {{rate: 110/s, for: 7s}}}}]\n\
+         user: [connect, send: hello, expect: {{text: ok, timeout: 2s}}, close]\n"
+    ))
+}
+
+/// Runs a room of users that each wait for their own messages, and a probe.
+fn drops(stage: &mut Stage) -> Provoked {
+    let addr = servers::node(stage, "rooms.js", &["drops"])?;
+    let message = "{json: {type: msg, from: \"${user.id}\"}}";
+    let own = "{json: {type: msg, from: \"${user.id}\"}, timeout: 1s, skip_others: true}";
+    stage.run(&format!(
+        "target: ws://{addr}/\n\
+         on_error: continue\n\
+         load: [{{ramp: {{to: 30, over: 1s}}}}, {{hold: {{for: 7s}}}}]\n\
+         probe: [{{every: 300ms, timeout: 2s, broadcast: {{json: {{type: msg, body: probe}}}}}}]\n\
+         user:\n\
+         \x20 - connect\n\
+         \x20 - send: {{json: {{type: join, room: all}}}}\n\
+         \x20 - expect: {{json: {{type: joined}}, skip_others: true}}\n\
+         \x20 - every: {{period: 500ms, do: [send: {message}, expect: {own}]}}\n"
+    ))
 }
 
 /// Runs users in rooms of their own: each answer is the user's own message.

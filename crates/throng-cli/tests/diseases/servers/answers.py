@@ -25,6 +25,7 @@ class Server:
         self.next_turn = 0
         self.lock = asyncio.Semaphore(1)
         self.pool = asyncio.Semaphore(4)
+        self.waiting = []
 
     def age(self):
         """Returns the seconds since the first connection."""
@@ -114,6 +115,35 @@ async def paced(server, number):
     await asyncio.sleep(turn - time.monotonic())
 
 
+async def deadlock(server, number):
+    """Never answers again after 3 s: two tasks wait for each other's lock."""
+    if server.age() > 3:
+        await asyncio.Event().wait()
+
+
+async def cold(server, number):
+    """Takes 400 ms an answer for its first 4 s, and then 2 ms: its cache fills."""
+    await asyncio.sleep(0.4 if server.age() < 4 else 0.002)
+
+
+async def newest(server, number):
+    """Does one job of 10 ms at a time, the newest first."""
+    turn = asyncio.get_running_loop().create_future()
+    server.waiting.append(turn)
+    if len(server.waiting) == 1 and not server.lock.locked():
+        turn.set_result(None)
+        server.waiting.pop()
+        await server.lock.acquire()
+    else:
+        await turn
+    until = server.next_pause = max(server.next_pause or 0, time.monotonic()) + 0.01
+    await asyncio.sleep(max(0, until - time.monotonic()))
+    if server.waiting:
+        server.waiting.pop().set_result(None)
+    else:
+        server.lock.release()
+
+
 async def two_seconds(server, number):
     """Takes 2 s for each answer."""
     await asyncio.sleep(2)
@@ -132,8 +162,8 @@ def compute(seconds):
 
 
 DISEASES = [
-    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced,
-    two_seconds, slow_instance,
+    nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced, deadlock, cold,
+    newest, two_seconds, slow_instance,
 ]
 
 

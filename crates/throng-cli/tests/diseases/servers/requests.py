@@ -5,6 +5,7 @@ Usage: requests.py DISEASE. It writes its port as the first line, and ends with 
 
 import asyncio
 import sys
+import time
 
 DISEASE = sys.argv[1]
 
@@ -16,12 +17,22 @@ def answer(length, body=b"ok"):
 SOUND = answer(2)
 ILL = {
     "nothing": SOUND,
+    "busy": SOUND,
     "twice": SOUND + SOUND,
     "long": answer(100),
     "short": answer(1),
 }[DISEASE]
 
+# A queue of the usual length, which a busy server lets overflow.
+BACKLOG = 128 if DISEASE == "busy" else 1024
+
 asked = 0
+
+
+def compute(seconds):
+    until = time.thread_time() + seconds
+    while time.thread_time() < until:
+        sum(range(100))
 
 
 async def serve(reader, writer):
@@ -30,6 +41,8 @@ async def serve(reader, writer):
         while True:
             await reader.readuntil(b"\r\n\r\n")
             asked += 1
+            if DISEASE == "busy":
+                compute(0.005)
             writer.write(ILL if asked % 10 == 0 else SOUND)
             await writer.drain()
     except (asyncio.IncompleteReadError, ConnectionError):
@@ -38,7 +51,7 @@ async def serve(reader, writer):
 
 
 async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=1024)
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=BACKLOG)
     print(server.sockets[0].getsockname()[1], flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

@@ -12,6 +12,7 @@ const { WebSocketServer } = createRequire(new URL("../../clients/node/", import.
 const disease = process.argv[2]
 const rooms = new Map()
 let messages = 0
+let deliveries = 0
 let kept = []
 
 const server = new WebSocketServer({ host: "127.0.0.1", port: 0 })
@@ -28,7 +29,12 @@ server.on("connection", socket => {
     }
     messages += 1
     await suffer()
-    for (const member of rooms.get(room) ?? []) member.send(JSON.stringify(message))
+    for (const member of rooms.get(room) ?? []) {
+      deliveries += 1
+      // Loses every 19th message to a member.
+      if (disease === "drops" && deliveries % 19 === 7) continue
+      member.send(JSON.stringify(message))
+    }
   })
   socket.on("close", () => rooms.get(room)?.delete(socket))
   socket.on("error", () => {})
@@ -37,6 +43,7 @@ server.on("connection", socket => {
 async function suffer() {
   switch (disease) {
     case "clean":
+    case "drops":
       return
     case "blocks": // computes for 300 ms at every 100th message, in its only loop
       if (messages % 100 === 0) compute(300)
