@@ -266,6 +266,7 @@ mod tests {
     use super::*;
     use crate::program::{Op, Program};
     use crate::scenario::Scenario;
+    use crate::user::AnswerTiming;
 
     #[test]
     fn a_request_waits_for_the_server_only_since_its_connection_is_established() {
