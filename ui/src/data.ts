@@ -72,7 +72,7 @@ export interface MachineOfRun {
 /** A step with a name, or a transaction. */
 export interface StepOfRun {
   name: string; ok: number; errors: number; waiting: number; rate_mean: number | null
-  latency_us: Latency; unanswered_us: Latency
+  latency_us: Latency; unanswered_us: Latency; judged_us: Latency
 }
 
 /** The first error of a kind: its step, what the step expected, and what came. */

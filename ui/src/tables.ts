@@ -49,8 +49,7 @@ function operations(run: Run): HTMLElement | null {
   const latencies = (name: string, operation: Operation | undefined, of: string) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
     rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])])
-    const waits = operation.unanswered_us
-    if (waits && waits.count > 0) rows.push(["unanswered", null, null, ...cells(waits)])
+    waits(operation).forEach(([name, latency]) => rows.push([name, null, null, ...cells(latency)]))
   }
   latencies("connects", connect, "connect")
   latencies("messages", message, "message")
@@ -62,7 +61,17 @@ function operations(run: Run): HTMLElement | null {
   if (run.summary.run.imported) return rows.length > 0 ? table("Operations", heads, rows, "Latencies are those of the log.") : null
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
   return table("Operations", heads, rows,
-    "Latencies count from the intended moment. Unanswered: waits that no answer ended, as long as they had lasted.")
+    "Latencies count from the intended moment. Unanswered: only the requests that got no answer, each for as long as it waited. "
+    + "With unanswered: answered and unanswered together; thresholds judge this row.")
+}
+
+/** Returns the rows below those of the answers: only the waits without an answer, and both together, as thresholds judge them. */
+function waits({ latency_us, unanswered_us, judged_us }: { latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency }): [string, Latency][] {
+  const rows: [string, Latency][] = []
+  if (unanswered_us && unanswered_us.count > 0) rows.push(["unanswered", unanswered_us])
+  const percentiles = ({ p50, p90, p95, p99, p999, max }: Latency) => [p50, p90, p95, p99, p999, max].join()
+  if (judged_us && percentiles(judged_us) !== percentiles(latency_us)) rows.push(["with unanswered", judged_us])
+  return rows
 }
 
 /** What the log of another tool has of latencies without their values. */
@@ -84,8 +93,7 @@ function steps(run: Run): HTMLElement | null {
   for (const step of all) {
     rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"),
       ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])])
-    const waits = step.unanswered_us
-    if (waits.count > 0) rows.push(["unanswered", null, null, null, ...cells(waits)])
+    waits(step).forEach(([name, latency]) => rows.push([name, null, null, null, ...cells(latency)]))
   }
   return table("Steps", ["", "done", "errors", "mean rate", "count", ...statistics], rows)
 }

@@ -227,7 +227,12 @@ enum Body {
 }
 
 impl OpenReport {
-    fn finish(self, content: &RunContent, result: &RunResult) -> Result<(), Failure> {
+    fn finish(
+        self,
+        content: &RunContent,
+        result: &RunResult,
+        reader: &RunReader<'_>,
+    ) -> Result<(), Failure> {
         let Self { file, body } = self;
         let written = match body {
             Body::Rows { error: Some(error), .. } => Err(error),
@@ -243,7 +248,7 @@ impl OpenReport {
                     ReportFormat::Annotations => out.write_all(export.annotations().as_bytes()),
                     ReportFormat::CodeQuality => writeln!(out, "{:#}", export.code_quality()),
                     ReportFormat::Text | ReportFormat::Csv => {
-                        let text = text(content, result);
+                        let text = reader.text(content, result);
                         let text = match file.place {
                             Place::Stdout => output::for_terminal(text),
                             Place::File(_) | Place::EndOf(_) => text,
@@ -262,28 +267,19 @@ fn finish(out: BufWriter<Output>) -> io::Result<()> {
     out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
 }
 
-/// Returns the report of a run file as text: the run's own report, and where it comes from.
-fn text(content: &RunContent, result: &RunResult) -> String {
-    let summary = &result.summary;
-    let mut text = result.text();
-    if !content.warnings().is_empty() {
-        text += "\nthe run file\n";
-        content.warnings().iter().for_each(|warning| text += &format!("  {warning}\n"));
+/// Says how to see the run file at `path`, whose text was shown `with_details` or without.
+pub(crate) fn more(path: &impl std::fmt::Display, with_details: bool) -> String {
+    match with_details {
+        true => format!("show it with `throng report {path}`"),
+        false => format!("details: `throng report {path} --details`"),
     }
-    if let Some(sentence) = summary.shortcoming() {
-        text += &format!("\n{sentence}");
-    }
-    let run = &summary.run;
-    let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
-    let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-    text += &format!("\n{}\n", what.join(", "));
-    // Names of a file that another program wrote must not steer the terminal.
-    escape_lines(&text)
 }
 
 /// A run file whose reports are written.
 pub(crate) struct RunReader<'a> {
-    path: &'a Path,
+    pub(crate) path: &'a Path,
+    /// True if a text has everything that is known of the run.
+    pub(crate) with_details: bool,
 }
 
 /// What is left to say when the reports of a run file are written.
@@ -296,7 +292,29 @@ pub(crate) struct RunReading {
 
 impl<'a> RunReader<'a> {
     pub(crate) fn new(path: &'a Path) -> Self {
-        Self { path }
+        Self { path, with_details: false }
+    }
+
+    /// Returns the report of the run file as text: the run's own report, and where it comes from.
+    fn text(&self, content: &RunContent, result: &RunResult) -> String {
+        let summary = &result.summary;
+        let mut text = if self.with_details { result.details() } else { result.text() };
+        if !content.warnings().is_empty() {
+            text += "\nthe run file\n";
+            content.warnings().iter().for_each(|warning| text += &format!("  {warning}\n"));
+        }
+        if let Some(sentence) = summary.shortcoming() {
+            text += &format!("\n{sentence}");
+        }
+        let run = &summary.run;
+        let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
+        let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
+        text += &format!("\n{}\n", what.join(", "));
+        if !self.with_details {
+            text += &format!("{}\n", more(&self.path.display(), false));
+        }
+        // Names of a file that another program wrote must not steer the terminal.
+        escape_lines(&text)
     }
 
     /// Writes all `files` and adds a line for each to `text`.
@@ -336,7 +354,7 @@ impl<'a> RunReader<'a> {
         });
         let (content, result) = read.map_err(|error| fail(error.to_string()))?;
         for report in reports {
-            report.finish(&content, &result)?;
+            report.finish(&content, &result, self)?;
         }
         let warnings = content.warnings().to_vec();
         let outcome = check_text(&result.summary, &result.judgements);

@@ -10,7 +10,7 @@ use crate::import_verdict::verdict_of_import;
 use crate::missed_thresholds::MissedThresholds;
 use crate::rules::{FindingClass, RULES, Rule, RuleFinding, RuleTrait};
 use crate::run_view::RunView;
-use crate::verdict::verdict;
+use crate::verdict::{Verdict, VerdictParts, verdict};
 
 /// Returns what stopped the run, or that nothing did, and which of its thresholds were missed.
 ///
@@ -25,13 +25,17 @@ pub fn diagnose(history: &History, summary: &Summary, judgements: &[Judgement]) 
     let thresholds = MissedThresholds::of(judgements);
     let run = RunView::judged(history, summary, &thresholds);
     if let Some(imported) = &history.header.imported {
-        return Diagnosis { verdict: verdict_of_import(&run, imported), ..Diagnosis::default() };
+        let verdict = verdict_of_import(&run, imported);
+        let headline = verdict.clone();
+        return Diagnosis { verdict, headline, ..Diagnosis::default() };
     }
     let found = RULES.iter().filter_map(|rule| Some((rule, with_machines(&run, rule.find(&run)?))));
     let found = ranked(found.collect());
-    let (verdict, cause) = verdict(&run, &found);
+    let Verdict { text: verdict, parts, cause } = verdict(&run, &found);
+    let VerdictParts { headline, effect, remedy } = parts;
     let cause = cause.map(|cause| cause.id.clone());
-    Diagnosis { verdict, cause, findings: without_rules(found), unseen: unseen(history) }
+    let (findings, unseen) = (without_rules(found), unseen(history));
+    Diagnosis { verdict, headline, effect, remedy, cause, findings, unseen }
 }
 
 /// Returns what the rules find that need no data from a generator, in the same order.

@@ -90,11 +90,11 @@ impl MissedThreshold {
         StatusRange::named(self.name.strip_prefix("http.")?)
     }
 
-    /// Describes it, such as `message.p99 51.2 ms, asked < 10ms`.
+    /// Describes it, such as `message.p99 51.2 ms, required < 10ms`.
     pub(crate) fn describe(&self) -> String {
         match self.value {
-            Some(_) => format!("{} {}, asked {}", self.name, self.measured, self.condition),
-            None => format!("{} could not be measured, asked {}", self.name, self.condition),
+            Some(_) => format!("{} {}, required {}", self.name, self.measured, self.condition),
+            None => format!("{} could not be measured, required {}", self.name, self.condition),
         }
     }
 }
@@ -120,9 +120,9 @@ mod tests {
         assert_eq!(
             words,
             [
-                "message.p99 51.2 ms, asked < 10ms",
-                "message.p90 50.0 ms, asked < 8ms",
-                "push.p99 could not be measured, asked < 1s",
+                "message.p99 51.2 ms, required < 10ms",
+                "message.p90 50.0 ms, required < 8ms",
+                "push.p99 could not be measured, required < 1s",
             ]
         );
         assert_eq!(

@@ -17,12 +17,29 @@ use crate::rules::{FindingClass, RuleFinding, RuleTrait};
 use crate::run_view::{LoadLevel, RunView};
 use missed_with_cause::MissedWithCause;
 
-/// Returns the verdict of a run, given its findings in order of gravity, and the finding that it
-/// names as the cause of what was missed, or of what became of the run.
-pub(crate) fn verdict<'a>(
-    run: &RunView<'a>,
-    found: &'a [RuleFinding],
-) -> (String, Option<&'a Finding>) {
+/// The verdict of a run, whole and in its parts.
+pub(crate) struct Verdict<'a> {
+    /// Everything in a line.
+    pub(crate) text: String,
+    pub(crate) parts: VerdictParts,
+    /// The finding that the verdict names as the cause of what was missed, or of what became of
+    /// the run.
+    pub(crate) cause: Option<&'a Finding>,
+}
+
+/// The parts of a verdict, for a screen that has a line for each.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct VerdictParts {
+    /// The cause in a sentence, or that there is none.
+    pub(crate) headline: String,
+    /// What became of the run and at which load; empty if the headline says it.
+    pub(crate) effect: String,
+    /// What to do about the cause; empty if there is none.
+    pub(crate) remedy: String,
+}
+
+/// Returns the verdict of a run, given its findings in order of gravity.
+pub(crate) fn verdict<'a>(run: &RunView<'a>, found: &'a [RuleFinding]) -> Verdict<'a> {
     let is_caveat = |(rule, _): &&RuleFinding| rule.has(RuleTrait::OtherPrograms);
     let caveat = found.iter().find(is_caveat).map(|(_, finding)| finding);
     let gravest = found.first().filter(|(_, first)| first.severity > Severity::Noted);
@@ -34,24 +51,11 @@ pub(crate) fn verdict<'a>(
     let leads = graver.filter(|(_, graver)| {
         missed.is_some() && graver.severity == Severity::Stopped && mostly_failed(run)
     });
-    let is_about_errors = missed.as_ref().is_some_and(MissedWithCause::is_about_errors);
-    let missed = missed.map(|missed| missed.describe(run));
-    let mut verdict = match (missed, cause) {
-        (Some(missed), Some(cause)) => {
-            format!("Missed: {missed}{}: {}", at_load(run, cause), cause_and_remedy(run, cause))
-        }
-        (Some(missed), None) => format!("Missed: {missed}; {}", no_cause(run, is_about_errors)),
-        (None, Some(_)) => told(run, &found[0]),
-        (None, None) => nothing_stopped_it(run, caveat),
-    };
-    // What most users got comes first, though a threshold is about the others.
-    if let Some(leads) = leads {
-        verdict = format!("{} {verdict}", told(run, leads));
-    }
+    let (mut text, parts) = begin(run, found, missed.as_ref(), cause, leads, caveat);
     let mut remarks = Vec::new();
     // A caveat that follows from the cause, or is the cause, says nothing new.
     let is_new = |caveat: &&Finding| {
-        caveat.follows_from.is_none() && !verdict.contains(&lower(caveat.first_sentence()))
+        caveat.follows_from.is_none() && !text.contains(&lower(caveat.first_sentence()))
     };
     if let Some(caveat) = caveat.filter(is_new) {
         remarks.push(format!("{}.", lower(caveat.first_sentence())));
@@ -73,12 +77,63 @@ pub(crate) fn verdict<'a>(
         }
     }
     for (word, remark) in ["Besides,", "Also,"].into_iter().zip(remarks) {
-        verdict += &format!(" {word} {remark}");
+        text += &format!(" {word} {remark}");
     }
     if let Some(next) = next {
-        verdict += &format!(" Next: {next}");
+        text += &format!(" Next: {next}");
     }
-    (verdict, cause)
+    Verdict { text, parts, cause }
+}
+
+/// Returns the verdict without its remarks, as a line and in its parts.
+fn begin(
+    run: &RunView<'_>,
+    found: &[RuleFinding],
+    missed: Option<&MissedWithCause<'_>>,
+    cause: Option<&Finding>,
+    leads: Option<&RuleFinding>,
+    caveat: Option<&Finding>,
+) -> (String, VerdictParts) {
+    let alone = |text: String| {
+        let parts = VerdictParts { headline: text.clone(), ..VerdictParts::default() };
+        (text, parts)
+    };
+    let (text, mut parts) = match (missed, cause) {
+        (Some(missed), Some(cause)) => {
+            let missed = format!("Missed: {}{}", missed.describe(run), at_load(run, cause));
+            let text = format!("{missed}: {}", cause_and_remedy(run, cause));
+            (text, parts_of(run, cause, missed))
+        }
+        (Some(missed), None) => {
+            let no_cause = no_cause(run, missed.is_about_errors());
+            alone(format!("Missed: {}; {no_cause}", missed.describe(run)))
+        }
+        (None, Some(cause)) => {
+            let became = became(run, &found[0]);
+            (format!("{became}: {}", cause_and_remedy(run, cause)), parts_of(run, cause, became))
+        }
+        (None, None) => alone(nothing_stopped_it(run, caveat)),
+    };
+    // What most users got comes first, though a threshold is about the others.
+    let Some(leads) = leads else { return (text, parts) };
+    let became = became(run, leads);
+    let whole = format!("{became}: {} {text}", cause_and_remedy(run, &leads.1));
+    let missed = match parts.effect.strip_suffix('.') {
+        Some(effect) => format!("{effect}: {}", lower(&parts.headline)),
+        None => parts.headline,
+    };
+    parts = parts_of(run, &leads.1, became);
+    parts.effect += &format!(" {missed}");
+    (whole, parts)
+}
+
+/// Returns the parts of a verdict with a cause.
+fn parts_of(run: &RunView<'_>, cause: &Finding, effect: String) -> VerdictParts {
+    VerdictParts {
+        headline: format!("{}{}.", cause.first_sentence(), at_machines(run, cause)),
+        effect: format!("{effect}."),
+        remedy: cause.remedy.clone(),
+    }
 }
 
 /// Returns the first finding that has nothing to do with the delays of the generator or of other
@@ -89,11 +144,11 @@ fn beside_delays<'a>((cause, _): &RuleFinding, found: &'a [RuleFinding]) -> Opti
     beside.filter(|_| is_delay).map(|(_, finding)| finding)
 }
 
-/// Returns a sentence that says what became of the run, where, at which load and why.
-fn told(run: &RunView<'_>, found: &RuleFinding) -> String {
+/// Returns a phrase that says what became of the run, where, and at which load.
+fn became(run: &RunView<'_>, found: &RuleFinding) -> String {
     let (_, cause) = found;
     let (did, at) = (what_became_of_it(run, found), at_load(run, cause));
-    format!("{did} on the {} side{at}: {}", cause.side, cause_and_remedy(run, cause))
+    format!("{did} on the {} side{at}", cause.side)
 }
 
 /// Reports whether at least half of what users attempted failed.

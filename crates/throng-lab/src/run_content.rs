@@ -7,7 +7,7 @@ use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
 use throng_report::export::{self, RunExport};
 use throng_report::page::PageBuilder;
-use throng_report::render::render_text;
+use throng_report::render::{render_details, render_text};
 use throng_report::runfile::{
     ReadError, RunEnd, RunEndReason, RunFileReader, RunHeader, ScenarioSource,
 };
@@ -192,9 +192,14 @@ impl RunResult {
         export::json(&self.summary, &self.judgements, &self.diagnosis)
     }
 
-    /// Returns the report as text.
+    /// Returns the report as text, on one screen.
     pub fn text(&self) -> String {
         render_text(&self.summary, &self.judgements, Some(&self.diagnosis))
+    }
+
+    /// Returns everything that is known of the run as text.
+    pub fn details(&self) -> String {
+        render_details(&self.summary, &self.judgements, Some(&self.diagnosis))
     }
 
     /// Returns the result that decides the exit code.

@@ -71,7 +71,7 @@ impl<'a> Excerpt<'a> {
         let hex_max =
             HEX_BYTES_MAX.max(if self.bytes_max > SHORT_BYTES_MAX { cut.len() } else { 0 });
         let mut out = match text {
-            Some(text) => format!("{mark}{}{mark}", escaped(text)),
+            Some(text) => format!("{mark}{}{mark}", escaped(&mask::body(text))),
             None => cut[..cut.len().min(hex_max)]
                 .iter()
                 .map(|byte| format!("{byte:02x}"))
@@ -225,6 +225,15 @@ mod tests {
             let expected: Vec<_> = one_by_one.split('\n').filter(|line| !line.is_empty()).collect();
             assert_eq!(Excerpt::full(&[]).head_lines(head.as_bytes()), expected);
         }
+    }
+
+    #[test]
+    fn a_secret_is_masked_in_a_body_as_in_a_head() {
+        let shown = |text: &str| Excerpt::short(&[]).bytes(text.as_bytes());
+        assert_eq!(shown(r#"{"token":"tok-7","id":7}"#), r#"`{"token":"***","id":7}`"#);
+        assert_eq!(shown("user=ann&password=abc&next=1"), "`user=ann&password=***&next=1`");
+        let long = format!(r#"{{"accessToken":"{}"}}"#, "abc".repeat(200));
+        assert_eq!(shown(&long), "`{\"accessToken\":\"***`… (618 bytes)");
     }
 
     #[test]

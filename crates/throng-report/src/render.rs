@@ -3,13 +3,16 @@
 //! The data modules of this crate do not import this one. Numbers become text in
 //! [`throng_base::units`]; the short names here are for the crates that fill tables.
 
+mod brief;
 mod check;
 mod compare;
 mod escape;
+mod head;
 mod latency_table;
 mod machines;
 mod markdown;
 mod notes;
+mod operations;
 mod outcome;
 mod probes;
 mod progress;
@@ -18,6 +21,7 @@ mod search_text;
 mod table;
 mod wrap;
 
+pub use brief::render_text;
 pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
 pub use escape::{escape, escape_lines};
@@ -25,11 +29,11 @@ pub(crate) use latency_table::{known_statistics, latencies, steps};
 pub(crate) use machines::{MACHINES_NOTE, machines};
 pub(crate) use markdown::{escaped, markdown_cell, markdown_table};
 pub(crate) use notes::{imported_note, retries_note};
-pub(crate) use outcome::outcome;
+pub(crate) use outcome::{measurement, outcome};
 pub(crate) use probes::probes;
 pub use progress::{broadcast_progress, paused, progress_line};
 pub(crate) use report::{by_name, costs, statuses};
-pub use report::{findings, render_text, statuses_text};
+pub use report::{findings, render_details, statuses_text};
 pub use search_text::{
     bound_verdict, search_markdown, search_sentence, search_text, search_warning, show_value,
 };

@@ -33,6 +33,10 @@ pub(crate) struct Report {
     /// $GITHUB_STEP_SUMMARY names
     #[arg(long)]
     step_summary: bool,
+    /// Show the whole report as text: all tables and percentiles, costs, probes, and the evidence
+    /// and remedy of each finding [default: one screen of it]
+    #[arg(long, conflicts_with_all = ["json", "check"])]
+    details: bool,
     /// Print the outcome and its reasons alone: a line or a few. Files are written as without it
     #[arg(long, conflicts_with = "json")]
     check: bool,
@@ -42,7 +46,7 @@ const EXAMPLES: &str = concat!(
     "\
 Examples:
   throng report
-  throng report monday.jsonl
+  throng report monday.jsonl --details
   throng report run.jsonl -o report.html
   throng report run.jsonl -o tests.xml -o rows.csv --step-summary
   throng report run.jsonl --check && ./deploy.sh
@@ -84,7 +88,8 @@ impl Report {
         if is_search_file_at(&self.file) {
             return self.report_search(&files);
         }
-        let run = RunReader::new(&self.file).write(&files)?;
+        let reader = RunReader { path: &self.file, with_details: self.details };
+        let run = reader.write(&files)?;
         for file in &files {
             if let Some(path) = file.path() {
                 output::say(format!("{}", path.display()));

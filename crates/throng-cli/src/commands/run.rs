@@ -44,7 +44,7 @@ use crate::interrupt::{By, Interrupt, LOOK_EVERY};
 use crate::metrics::RunEndpoint;
 use crate::output::JsonOut;
 use crate::progress::Progress;
-use crate::report_files::{ReportFile, ReportPlace, RunReader};
+use crate::report_files::{self, ReportFile, ReportPlace, RunReader};
 use crate::scenario_warning::ScenarioWarning;
 use crate::{Exit, Failure, output};
 use calibrate::CalibrationResult;
@@ -425,7 +425,8 @@ impl Run {
         more_follows: bool,
     ) -> Result<Exit, Failure> {
         let outcome = &ended.outcome;
-        let mut text = outcome.result.text();
+        let result = &outcome.result;
+        let mut text = if self.details { result.details() } else { result.text() };
         let exit = outcome.result.exit();
         let unreached = text::unreached(&outcome.result.summary);
         if let Some(sentence) = unreached.as_ref().filter(|_| exit != RunExit::Unreached) {
@@ -440,7 +441,7 @@ impl Run {
             text += &format!("\nthe run file is incomplete: {error}");
         } else if !self.no_record {
             let path = self.record.display();
-            text += &format!("\nrun file: {path}; show it with `throng report {path}`");
+            text += &format!("\nrun file: {path}; {}", report_files::more(&path, self.details));
         }
         let reported = RunReader::new(&self.record).write_named(reports, &mut text);
         if self.is_quiet() {

@@ -331,7 +331,7 @@ mod tests {
             crate::diagnose(&history, &summary, &[judged]).verdict
         };
         let verdict = judge(&run(136), "message.p99 < 2ms");
-        let begin = "Missed: message.p99 2.40 ms, asked < 2ms at 1k connections and 1k/s messages: \
+        let begin = "Missed: message.p99 2.40 ms, required < 2ms at 1k connections and 1k/s messages: \
                      other programs had 86 %";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict = judge(&run(136), "message.p99 < 3ms");
@@ -341,7 +341,7 @@ mod tests {
         );
         let verdict = judge(&run(10), "message.p99 < 2ms");
         assert!(
-            verdict.starts_with("Missed: message.p99 2.40 ms, asked < 2ms; no cause"),
+            verdict.starts_with("Missed: message.p99 2.40 ms, required < 2ms; no cause"),
             "{verdict}"
         );
         assert!(verdict.contains("Besides, other programs had"), "{verdict}");

@@ -212,7 +212,7 @@ mod tests {
         let verdict = judged("http.429 == 0");
         assert!(verdict.contains("with 429 Too Many Requests"), "{verdict}");
         let verdict = judged("http.200 == 1000");
-        let missed = "Missed: http.200 802, asked == 1000; no cause was found";
+        let missed = "Missed: http.200 802, required == 1000; no cause was found";
         assert!(verdict.starts_with(missed), "there were too few requests: {verdict}");
         let verdict = judged("http.2xx >= 5k");
         assert!(verdict.contains("no cause was found"), "there were too few requests: {verdict}");

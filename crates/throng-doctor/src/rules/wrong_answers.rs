@@ -509,7 +509,7 @@ mod tests {
         let judged = "errors == 0".parse::<throng_report::Threshold>().unwrap().judge(&summary);
         let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
         assert!(
-            verdict.starts_with("Missed: errors 9, asked == 0 at 400 connections"),
+            verdict.starts_with("Missed: errors 9, required == 0 at 400 connections"),
             "{verdict}"
         );
         assert!(verdict.contains("expected `a`, got `b`"), "{verdict}");

@@ -181,7 +181,7 @@ fn a_missed_threshold_comes_first_with_its_cause() {
     assert!(slow.verdict().starts_with("Nothing stopped it"), "below what a person notices");
     let (verdict, cause) = judged_with_cause(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
     assert_eq!(cause.as_deref(), Some("server_slow"));
-    let begin = "Missed: message.p99 51.2 ms, asked < 10ms at 200 connections, 200/s connects \
+    let begin = "Missed: message.p99 51.2 ms, required < 10ms at 200 connections, 200/s connects \
                  and 1k/s messages: the server was slow: messages took 51.2 ms (p99 of \
                  the worst interval) while the server used 0.02 of the 2 CPUs that it \
                  may use; do: find where";
@@ -189,7 +189,7 @@ fn a_missed_threshold_comes_first_with_its_cause() {
     let verdict = judged(&slow, &["message.p99 < 10ms", "message.p50 < 1ms", "message.max < 20ms"]);
     assert!(
         verdict.starts_with(
-            "Missed: message.p99 51.2 ms, asked < 10ms (missed too: message.p50, message.max) at"
+            "Missed: message.p99 51.2 ms, required < 10ms (missed too: message.p50, message.max) at"
         ),
         "{verdict}"
     );
@@ -219,15 +219,15 @@ fn a_missed_threshold_is_explained_by_a_finding_of_its_kind() {
     // Statuses delay nothing.
     let slow = "the server was slow: HTTP requests took";
     let statuses = "the server answered 100 of 1k HTTP requests with 404";
-    let latency = "Missed: http.p99 51.2 ms, asked < 10ms";
+    let latency = "Missed: http.p99 51.2 ms, required < 10ms";
     check(51_200, &["http.p99 < 10ms"], &[latency, slow, "Besides, ", statuses]);
     // The gravest finding explains the second one.
     let both = ["http.p99 < 10ms", "errors < 10"];
-    let errors = "Missed: errors 100, asked < 10 (missed too: http.p99)";
+    let errors = "Missed: errors 100, required < 10 (missed too: http.p99)";
     check(51_200, &both, &[errors, statuses]);
     // Nothing was slow for long.
     check(200, &["http.p99 < 100us"], &["Missed: http.p99", "http", "Besides, ", statuses]);
-    check(200, &["http.2xx >= 950"], &["Missed: http.2xx 900, asked >= 950", statuses]);
+    check(200, &["http.2xx >= 950"], &["Missed: http.2xx 900, required >= 950", statuses]);
 }
 
 #[test]
@@ -242,10 +242,10 @@ fn late_answers_do_not_explain_errors_but_given_up_waits() {
     };
     let slow = "the server was slow";
     let verdict = failing("send_failed");
-    assert!(verdict.starts_with("Missed: errors 300, asked < 10; no cause"), "{verdict}");
+    assert!(verdict.starts_with("Missed: errors 300, required < 10; no cause"), "{verdict}");
     assert!(verdict.contains(&format!("Besides, {slow}")), "{verdict}");
     let verdict = failing("expect_timeout");
-    assert!(verdict.starts_with("Missed: errors 300, asked < 10 at"), "{verdict}");
+    assert!(verdict.starts_with("Missed: errors 300, required < 10 at"), "{verdict}");
     assert!(verdict.contains(slow) && !verdict.contains("Besides"), "{verdict}");
 }
 
@@ -264,7 +264,7 @@ fn the_generators_lag_explains_no_connection_that_the_server_closed() {
     let closes = "the server closed 1 of 1k connections early";
     let late = "the generator was late by 12.5 ms";
     let one = judged(&late_and_failing(1, 0), &["errors == 0"]);
-    assert!(one.starts_with("Missed: errors 1, asked == 0 at"), "{one}");
+    assert!(one.starts_with("Missed: errors 1, required == 0 at"), "{one}");
     let cause = one.split_once(": the server closed").expect("the cause").1;
     assert!(cause.starts_with(" 1 of 1k connections early"), "{one}");
     // A latency is another matter.
@@ -296,11 +296,11 @@ fn errors_of_one_kind_are_not_explained_by_those_of_another() {
     });
     let closed = "the server closed 400 of 1k connections early";
     let verdict = judged(&run, &["errors.send_failed == 0"]);
-    let begin = "Missed: errors.send_failed 10, asked == 0; no cause was found";
+    let begin = "Missed: errors.send_failed 10, required == 0; no cause was found";
     assert!(verdict.starts_with(begin), "{verdict}");
     assert!(verdict.contains(&format!("Besides, {closed}")), "{verdict}");
     let verdict = judged(&run, &["errors.send_failed == 0", "errors.closed_by_peer < 9"]);
-    let begin = "Missed: errors.closed_by_peer 400, asked < 9 (missed too: errors.send_failed)";
+    let begin = "Missed: errors.closed_by_peer 400, required < 9 (missed too: errors.send_failed)";
     assert!(verdict.starts_with(begin) && verdict.contains(closed), "{verdict}");
 }
 
@@ -309,12 +309,12 @@ fn a_missed_threshold_without_a_cause_says_so() {
     let quiet = Run::quiet();
     assert_eq!(
         judged(&quiet, &["message.rate_mean > 5000/s"]),
-        "Missed: message.rate_mean 1k/s, asked > 5000/s; no cause was found (the CPUs of this \
+        "Missed: message.rate_mean 1k/s, required > 5000/s; no cause was found (the CPUs of this \
          machine were busy for 15 % at most)."
     );
     let verdict = judged(&quiet, &["push.p99 < 1s"]);
     assert!(
-        verdict.starts_with("Missed: push.p99 could not be measured, asked < 1s; no cause"),
+        verdict.starts_with("Missed: push.p99 could not be measured, required < 1s; no cause"),
         "{verdict}"
     );
     let failing = Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
@@ -324,7 +324,10 @@ fn a_missed_threshold_without_a_cause_says_so() {
             .starts_with("The plan was met but for 1 error (not_joined) in 11k attempts")
     );
     let (verdict, cause) = judged_with_cause(&failing, &["errors == 0"]);
-    assert!(verdict.starts_with("Missed: errors 1, asked == 0; no cause was found"), "{verdict}");
+    assert!(
+        verdict.starts_with("Missed: errors 1, required == 0; no cause was found"),
+        "{verdict}"
+    );
     assert_eq!(cause, None);
 }
 

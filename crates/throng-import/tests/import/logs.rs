@@ -42,7 +42,7 @@ fn logs() -> PathBuf {
 fn show(path: &str) -> String {
     let (run, fidelity) = import(path);
     let summary = Summary::of(&run);
-    let report = render::render_text(&summary, &[], None::<&Diagnosis>);
+    let report = render::render_details(&summary, &[], None::<&Diagnosis>);
     format!("{fidelity}\n\n{report}")
 }
 

@@ -112,6 +112,82 @@ fn query(line: &str) -> String {
     masked + rest
 }
 
+/// Masks the values of secret members of JSON, and of secret parameters of a form or a URL.
+pub(super) fn body(text: &str) -> String {
+    let mut masked = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('"') {
+        let marks = backslashes_before(rest, at);
+        let (name, after) = match quoted(&rest[at + 1..], marks) {
+            Some((name, after)) if is_secret_member(name) => (name, after),
+            // A secret name may begin at the next quotation mark.
+            _ => {
+                masked += &rest[..=at];
+                rest = &rest[at + 1..];
+                continue;
+            }
+        };
+        let value = after.trim_start().strip_prefix(':').map(str::trim_start);
+        let Some(value) = value else {
+            masked += &rest[..at + 1 + name.len()];
+            rest = &rest[at + 1 + name.len()..];
+            continue;
+        };
+        masked += &rest[..rest.len() - value.len()];
+        rest = match value.trim_start_matches('\\').strip_prefix('"') {
+            Some(inside) => {
+                let mark = &value[..value.len() - inside.len()];
+                let hidden = quoted(inside, marks).map_or(inside.len(), |(hidden, _)| hidden.len());
+                masked += mark;
+                masked += MASK;
+                &inside[hidden..]
+            }
+            // What is inside an object or a list has names of its own.
+            None if value.starts_with(['{', '[']) => value,
+            None => {
+                masked += MASK;
+                &value[value.find([',', '}', ']']).unwrap_or(value.len())..]
+            }
+        };
+    }
+    form(&(masked + rest))
+}
+
+/// Returns the text before the next quotation mark that has `marks` backslashes before it, and what
+/// follows the mark.
+fn quoted(text: &str, marks: usize) -> Option<(&str, &str)> {
+    let mut ends = text.match_indices('"').map(|(at, _)| at);
+    let is_end = |at: &usize| match backslashes_before(text, *at) {
+        found if marks == 0 => found % 2 == 0,
+        found => found == marks,
+    };
+    let at = ends.find(is_end)?;
+    Some((&text[..at - marks], &text[at + 1..]))
+}
+
+fn backslashes_before(text: &str, at: usize) -> usize {
+    text[..at].len() - text[..at].trim_end_matches('\\').len()
+}
+
+/// Masks the values of secret parameters, in a form as in the URLs of a text.
+fn form(text: &str) -> String {
+    let end = text.find(['&', ' ', '\n', '"']).unwrap_or(text.len());
+    match text[..end].split_once('=') {
+        Some((name, _)) if is_secret_member(name) => {
+            format!("{name}={MASK}{}", query(&text[end..]))
+        }
+        _ => query(text),
+    }
+}
+
+/// Reports whether a member of a body of this name carries a secret. A body has more names than a
+/// head: a `key` may be that of an item.
+fn is_secret_member(name: &str) -> bool {
+    let name = name.trim();
+    let is_simple = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    is_simple && !PUBLIC_MEMBERS.contains(&name.to_ascii_lowercase().as_str()) && is_secret(name)
+}
+
 /// Reports whether a header field or a query parameter of this name carries a secret: one of its
 /// words is known, or it ends with one.
 fn is_secret(name: &str) -> bool {
@@ -139,6 +215,9 @@ const WORDS: [&str; 15] = [
     "signature",
     "sig",
 ];
+
+/// Members of a body that are hardly ever secrets.
+const PUBLIC_MEMBERS: [&str; 4] = ["key", "sig", "signature", "auth"];
 
 /// Attributes of cookies, which are no secrets.
 const ATTRIBUTES: [&str; 9] = [
@@ -183,6 +262,32 @@ mod tests {
             let text = format!("HTTP/1.1 200 OK\r\nSet-Cookie: {field}\r\n");
             let expected = format!("HTTP/1.1 200 OK\r\nSet-Cookie: {shown}\r\n");
             assert_eq!(head(&text), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn members_of_json_are_masked_by_their_name() {
+        for (text, shown) in [
+            (r#"{"token":"abc","id":7}"#, r#"{"token":"***","id":7}"#),
+            (
+                r#"{ "a" : 1, "api_key" : "a\"b" , "b":2}"#,
+                r#"{ "a" : 1, "api_key" : "***" , "b":2}"#,
+            ),
+            (r#"{"password":12345,"b":[1]}"#, r#"{"password":***,"b":[1]}"#),
+            (r#"{"token":{"id":7,"secret":"abc"}}"#, r#"{"token":{"id":7,"secret":"***"}}"#),
+            (r#"{"key":"item-7","tokens_max":9}"#, r#"{"key":"item-7","tokens_max":9}"#),
+            (r#"["token","abc"]"#, r#"["token","abc"]"#),
+            (r#"say "token": no"#, r#"say "token": ***"#),
+            (
+                r#"{"body":"{\"token\":\"abc\",\"id\":7}"}"#,
+                r#"{"body":"{\"token\":\"***\",\"id\":7}"}"#,
+            ),
+            (r#"{"token":"abc"#, r#"{"token":"***"#),
+            ("token=abc&id=7", "token=***&id=7"),
+            ("id=7&token=abc", "id=7&token=***"),
+            ("a=b", "a=b"),
+        ] {
+            assert_eq!(body(text), shown, "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::error_samples::{
     ErrorPlace, describe_connect_failure, describe_error, describe_http, describe_part,
 };
 use crate::excerpt::Excerpt;
-use crate::program::{IncomingMessage, Op, Program};
+use crate::program::{IncomingMessage, Op, Program, VariableScope};
 use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, Payload, Record, Sample, TraceEvent, UserAction,
 };
@@ -28,10 +28,12 @@ pub(crate) struct TraceFormat<'a> {
 }
 
 /// What the lines of a user depend on.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TraceState {
     /// Op of the last line about a step: an op that begins twice is shown once.
     last_op: Option<u32>,
+    /// The variables in what the op expects, each as it is written and with its value.
+    values: Vec<(String, String)>,
 }
 
 impl TraceFormat<'_> {
@@ -43,8 +45,8 @@ impl TraceFormat<'_> {
         action: &UserAction<'_>,
     ) -> Vec<String> {
         let lines = match action {
-            UserAction::Record(pc, record) => self.record(*pc, record, now),
-            UserAction::Trace(pc, TraceEvent::OpBegun) => self.op(state, *pc),
+            UserAction::Record(pc, record) => self.record(state, *pc, record, now),
+            UserAction::Trace(pc, TraceEvent::OpBegun(scope)) => self.op(state, *pc, *scope),
             UserAction::Trace(_, event) => self.event(event),
             UserAction::WaitUntil(Deadline::Exact(at)) if *at > now => {
                 one(format!("  waits {}", micros(now, *at)))
@@ -71,7 +73,14 @@ impl TraceFormat<'_> {
         ErrorPlace { program: self.program, class: self.class, pc, user: self.user }
     }
 
-    fn op(&self, state: &mut TraceState, pc: u32) -> Vec<String> {
+    fn op(&self, state: &mut TraceState, pc: u32, scope: VariableScope<'_>) -> Vec<String> {
+        // A request renders its variables when it is sent, which is later.
+        state.values = match self.program.op(pc) {
+            Op::ExpectBytes { .. } | Op::ExpectMessage { .. } => {
+                self.program.known_values(pc, scope)
+            }
+            _ => Vec::new(),
+        };
         if state.last_op.replace(pc) == Some(pc) {
             return Vec::new();
         }
@@ -81,7 +90,8 @@ impl TraceFormat<'_> {
             _ => {}
         }
         let origin = self.program.origin(pc);
-        let what = match self.program.describe_op(pc, self.excerpt()).as_str() {
+        let excerpt = self.excerpt().with_values(&state.values);
+        let what = match self.program.describe_op(pc, excerpt).as_str() {
             "" => String::new(),
             what => format!(": {what}"),
         };
@@ -90,7 +100,7 @@ impl TraceFormat<'_> {
 
     fn event(&self, event: &TraceEvent<'_>) -> Vec<String> {
         match event {
-            TraceEvent::OpBegun | TraceEvent::Stored(_) => Vec::new(),
+            TraceEvent::OpBegun(_) | TraceEvent::Stored(_) => Vec::new(),
             TraceEvent::Sent(payload) => self.payload('>', payload),
             TraceEvent::Received(payload) => self.payload('<', payload),
             TraceEvent::Kept => one("  kept for the next expect: no step waits for it yet"),
@@ -149,7 +159,13 @@ impl TraceFormat<'_> {
         format!("{kind}, {n} {}: {shown}", plural(n, "byte", "bytes"))
     }
 
-    fn record(&self, pc: u32, record: &Record<'_>, now: Instant) -> Vec<String> {
+    fn record(
+        &self,
+        state: &TraceState,
+        pc: u32,
+        record: &Record<'_>,
+        now: Instant,
+    ) -> Vec<String> {
         match record {
             Record::Begin => one("begins"),
             Record::End(IterationEnd::Finished) => one("finished: no step failed"),
@@ -189,7 +205,8 @@ impl TraceFormat<'_> {
             Record::Joined { .. } => one("  ok: joined"),
             Record::Pushed { .. } => one("  ok: pushed"),
             Record::Skipped(message) | Record::SkippedKept(message) => {
-                one(format!("  skipped: {}", self.difference(pc, *message, self.excerpt())))
+                let excerpt = self.excerpt().with_values(&state.values);
+                one(format!("  skipped: {}", self.difference(pc, *message, excerpt)))
             }
             Record::Error(kind) => one(self.error(pc, *kind)),
             Record::Sample(sample, scope) => {

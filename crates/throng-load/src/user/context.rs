@@ -176,6 +176,14 @@ impl<'a> UserContext<'a> {
         }
     }
 
+    /// Shows the op that begins, if the user is watched.
+    pub(super) fn trace_op(&mut self) {
+        if self.is_traced {
+            let scope = self.user.scope_of_answer(self.rules.program, self.rules.seed);
+            (self.actions)(UserAction::Trace(self.user.pc(), TraceEvent::OpBegun(scope)));
+        }
+    }
+
     /// Shows what the encoder has written, which the user sends in a message of its own.
     fn trace_encoded(&mut self, message: for<'t> fn(&'t [u8]) -> IncomingMessage<'t>) {
         if self.is_traced {

@@ -189,9 +189,7 @@ fn run(cx: &mut UserContext<'_>, mut flow: StepOutcome, ops_left: u32) -> Progre
 
 /// Begins the user's present op.
 fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
-    if cx.is_traced {
-        cx.act(UserAction::Trace(cx.user.pc(), TraceEvent::OpBegun));
-    }
+    cx.trace_op();
     match cx.op() {
         Op::Connect { timeout_ns, handshake } => connect::begin(cx, timeout_ns, handshake),
         Op::Send { template, frame } => send::begin(cx, template, frame),

@@ -2,13 +2,13 @@
 
 use throng_proto::http::CookieRefusal;
 
-use crate::program::IncomingMessage;
+use crate::program::{IncomingMessage, VariableScope};
 
 /// Event of a user that is watched. Other users give none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum TraceEvent<'a> {
-    /// The user begins its present op.
-    OpBegun,
+    /// The user begins its present op, with these values of what it expects.
+    OpBegun(VariableScope<'a>),
     /// It sends this, which is in the output already.
     Sent(Payload<'a>),
     /// This arrived.

@@ -6,7 +6,7 @@ use super::bootstrap::{DRAWS, SEED};
 use super::estimate::{CONFIDENCE, Difference, Estimate, compare};
 use super::figure::{Better, FIGURES, FigureReader, SideReader, step_figures};
 use super::mismatch::{Mismatch, mismatches};
-use super::percent::{digits, percent};
+use super::percent::{digits, percent, times};
 use super::regression::{Regression, RegressionResult};
 use super::side::{CompareRun, ComparisonSide, side_name};
 use crate::Grade;
@@ -193,7 +193,8 @@ impl IntervalMethod {
         };
         if by_chance > 0 {
             note += &format!(
-                " Chance alone makes about {by_chance} of {intervals} intervals leave out zero."
+                " About {by_chance} of the {intervals} intervals are expected to show a change by \
+                 chance alone."
             );
         }
         let (name, draws) = if from_repeats { ("repeats", 0) } else { ("intervals", DRAWS) };
@@ -241,7 +242,20 @@ impl FigureRow {
             let interval = &change.interval_shown;
             return format!("{name} {verb} from {before} to {after} (95 % interval {interval})");
         };
+        if let Some(times) = times(ratio) {
+            let [low, high] = [low, high].map(percent);
+            return format!(
+                "{name} is {times} as large (95 % interval {}), from {before} to {after}",
+                interval_of(&low, &high)
+            );
+        }
         let by = digits((100.0 * (ratio - 1.0)).abs());
+        if let Some(high) = times(high) {
+            let low = percent(low);
+            return format!(
+                "{name} {verb} by {by} % (95 % interval {low} to {high}), from {before} to {after}"
+            );
+        }
         let sign = if grew { 1.0 } else { -1.0 };
         let mut ends = [low, high].map(|end| sign * 100.0 * (end - 1.0));
         ends.sort_by(f64::total_cmp);
@@ -269,12 +283,7 @@ impl FigureChange {
             (None, None) => "-".to_owned(),
         };
         let interval_shown = match (ratio_interval, difference_interval) {
-            (Some((low, high)), _) => match (percent(low), percent(high)) {
-                (low, high) if low.ends_with('%') && high.ends_with('%') => {
-                    format!("{} to {high}", low.trim_end_matches(" %"))
-                }
-                (low, high) => format!("{low} to {high}"),
-            },
+            (Some((low, high)), _) => interval_of(&percent(low), &percent(high)),
             (None, Some((low, high))) => format!("{} to {}", amount(low), amount(high)),
             (None, None) => "-".to_owned(),
         };
@@ -290,6 +299,13 @@ impl FigureChange {
             interval_shown,
         }
     }
+}
+
+/// Returns an interval of two changes, `+12 to +35 %`, with their unit once if it is the same.
+fn interval_of(low: &str, high: &str) -> String {
+    let units = [" %", " times"];
+    let unit = units.iter().find(|unit| low.ends_with(*unit) && high.ends_with(*unit));
+    format!("{} to {high}", unit.map_or(low, |unit| low.trim_end_matches(*unit)))
 }
 
 /// Returns the most important changes of a side: what got worse first, then by size.

@@ -1,15 +1,28 @@
 //! Changes as text.
 
-/// Returns a ratio as a change in per cent, `+23 %`, or from ten times on as `x12`.
+use throng_base::units::brief_count;
+
+/// Returns a ratio as a change in per cent, `+23 %`, or from ten times on as `12 times`.
 pub(super) fn percent(ratio: f64) -> String {
     let percent = 100.0 * (ratio - 1.0);
-    match ratio {
-        _ if ratio >= 1_000.0 => "x1000+".to_owned(),
-        _ if ratio >= 10.0 => format!("x{}", digits(ratio)),
-        _ if digits(percent) == "0" => "0 %".to_owned(),
-        _ => format!("{}{} %", if percent < 0.0 { "-" } else { "+" }, digits(percent.abs())),
+    match times(ratio) {
+        Some(times) => times,
+        None if digits(percent) == "0" => "0 %".to_owned(),
+        None => format!("{}{} %", if percent < 0.0 { "-" } else { "+" }, digits(percent.abs())),
     }
 }
+
+/// Returns a ratio from ten on as `264 times`: a reader has to divide per cents of this size.
+pub(super) fn times(ratio: f64) -> Option<String> {
+    (ratio >= TIMES_LEAST).then(|| match ratio {
+        small if small < 10_000.0 => format!("{} times", digits(small)),
+        large if large < 1e6 => format!("{} times", brief_count(large)),
+        _ => "over 1M times".to_owned(),
+    })
+}
+
+/// The smallest ratio that is not shown in per cent.
+const TIMES_LEAST: f64 = 10.0;
 
 /// Returns one decimal below ten, and none from there.
 pub(super) fn digits(n: f64) -> String {
@@ -31,8 +44,10 @@ mod tests {
         check(1.05, "+5 %");
         check(0.9321, "-6.8 %");
         check(9.9, "+890 %");
-        check(12.0, "x12");
-        check(5_000.0, "x1000+");
+        check(12.0, "12 times");
+        check(263.92, "264 times");
+        check(5_000.0, "5000 times");
+        check(424_847.0, "425k times");
         check(0.0, "-100 %");
     }
 }

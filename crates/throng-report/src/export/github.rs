@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::Grade;
-use crate::render::{escaped, render_text};
+use crate::render::{escaped, render_details};
 
 impl RunExport<'_> {
     /// Returns the report for `$GITHUB_STEP_SUMMARY`, at most [`STEP_SUMMARY_BYTES_MAX`] long.
@@ -22,7 +22,7 @@ impl RunExport<'_> {
             let findings = self.diagnosis.findings.len();
             text += &folded(&format!("Findings ({findings})"), &self.findings());
         }
-        let report = render_text(self.summary, self.judgements, Some(self.diagnosis));
+        let report = render_details(self.summary, self.judgements, Some(self.diagnosis));
         let end = format!("\n{}\n", self.origin());
         let whole = folded("The report as text", &fenced(&report));
         if text.len() + whole.len() + end.len() <= STEP_SUMMARY_BYTES_MAX {

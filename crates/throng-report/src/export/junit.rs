@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::Grade;
-use crate::render::render_text;
+use crate::render::render_details;
 use crate::runfile::RunEndReason;
 
 /// The result of one test case; the text says why.
@@ -57,7 +57,7 @@ impl RunExport<'_> {
         }
         xml += "    </properties>\n";
         cases.iter().for_each(|case| xml += &test_case(case, &name));
-        let text = render_text(self.summary, self.judgements, Some(self.diagnosis));
+        let text = render_details(self.summary, self.judgements, Some(self.diagnosis));
         _ = writeln!(xml, "    <system-out>{}</system-out>", escaped_text(&text));
         if !self.warnings.is_empty() {
             let warnings = self.warnings.join("\n");

@@ -6,7 +6,8 @@ use super::run_export::RunExport;
 use crate::finding::listed;
 use crate::render::{
     MACHINES_NOTE, by_name, costs, escaped, imported_note, known_statistics, latencies, machines,
-    markdown_cell as cell, markdown_table as table, outcome, probes, retries_note, statuses, steps,
+    markdown_cell as cell, markdown_table as table, measurement, outcome, probes, retries_note,
+    statuses, steps,
 };
 use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
@@ -36,10 +37,11 @@ impl RunExport<'_> {
     /// Returns the outcome, the figures, the errors, the thresholds and the warnings.
     pub(super) fn body(&self) -> String {
         let summary = self.summary;
-        let mut text = format!("{}\n", escaped(&outcome(summary, self.judgements)));
-        for reason in &summary.validity.reasons {
-            _ = writeln!(text, "- because {}", escaped(reason));
+        let mut text = String::new();
+        if let Some(measurement) = measurement(summary, usize::MAX) {
+            _ = writeln!(text, "{}\n", escaped(&measurement));
         }
+        _ = writeln!(text, "{}", escaped(&outcome(summary, self.judgements)));
         _ = write!(text, "\n{}", table(&latencies(summary)));
         if !summary.steps.is_empty() {
             _ = write!(text, "\n{}", table(&steps(summary)));

@@ -95,7 +95,8 @@ fn requests_that_were_sent_again_are_told_in_markdown_as_in_text() {
     ] {
         let mut run = run("orders");
         run.summary.http = Some(HttpSummary { started: 9, retried, ..HttpSummary::default() });
-        let texts = [run.export().markdown(), crate::render::render_text(&run.summary, &[], None)];
+        let texts =
+            [run.export().markdown(), crate::render::render_details(&run.summary, &[], None)];
         for text in texts {
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
             assert_eq!(words.contains("sent a second time"), says.is_some(), "{text}");

@@ -1,116 +1,114 @@
 //! The latencies of a run as tables: of each kind of operation, and of each step with a name.
 
-use super::notes::{differ, shown};
+use throng_base::units::plural;
+
+use super::notes::differ;
+use super::operations::{Operation, operations, shown};
 use super::{Table, count, micros, or_dash, rate};
-use crate::summary::Summary;
+use crate::summary::{StepSummary, Summary};
 use crate::{LatencyStats, LatencySummary};
 
 /// Returns a row for each latency: how many, how often, and the percentiles.
 pub(crate) fn latencies(summary: &Summary) -> Table {
     let mut table = Table::with_head(["", "done", "mean rate"].into_iter().chain(STATISTICS));
-    let (connect, message) = (&summary.connect, &summary.message);
-    let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary| {
+    let mut row = |name: &str, done: u64, mean: Option<f64>, l: &LatencySummary, key: &str| {
         let mut cells = vec![name.to_owned(), count(done as f64), or_dash(mean, rate)];
-        let of = match name {
-            "connects" => "connect",
-            "messages" => "message",
-            "HTTP requests" => "http",
-            other => other,
-        };
-        cells.extend(latency_cells(l, summary.latency_stats.get(of)));
+        cells.extend(latency_cells(l, summary.latency_stats.get(key)));
         table.row(cells);
     };
     // The answered latency; below it, if they differ, the latency until the generator read the
-    // answers, and the latency with the unanswered waits.
-    let mut both =
-        |name, done, mean, [answered, seen]: [&_; 2], unanswered: &LatencySummary, judged: &_| {
-            row(name, done, mean, answered);
-            if differ(answered, seen) {
-                row(AS_SEEN, seen.count, None, seen);
-            }
-            let from_send = &message.from_send_us;
-            if name == "messages" && is_mostly_before(from_send, answered) {
-                row(FROM_SEND, from_send.count, None, from_send);
-            }
-            if shown(judged) != shown(answered) {
-                row(AND_UNANSWERED, unanswered.count, None, judged);
-            }
-        };
-    let c = connect;
-    // The log of another tool may have requests without their connects.
-    if c.intended > 0 || summary.run.imported.is_none() {
-        both(
-            "connects",
-            c.ok,
-            c.rate_mean,
-            [&c.latency_us, &c.seen_us],
-            &c.unanswered_us,
-            &c.judged_us,
-        );
+    // answers, the one from when the message was sent, and the one with the unanswered waits.
+    for operation in operations(summary) {
+        let Operation { name, key, answered, seen, .. } = operation;
+        row(name, operation.done, operation.mean, answered, key);
+        if differ(answered, seen) {
+            row(AS_SEEN, seen.count, None, seen, "");
+        }
+        if let Some(sent) = operation.from_send.filter(|sent| is_mostly_before(sent, answered)) {
+            row(FROM_SEND, sent.count, None, sent, "");
+        }
+        if operation.is_larger_judged() {
+            row(WITH_UNANSWERED, operation.judged.count, None, operation.judged, "");
+        }
     }
-    if message.sent > 0 || message.answered > 0 || message.unanswered_us.count > 0 {
-        let m = message;
-        let done = if m.answered > 0 { m.answered } else { m.sent };
-        both(
-            "messages",
-            done,
-            m.rate_mean,
-            [&m.latency_us, &m.seen_us],
-            &m.unanswered_us,
-            &m.judged_us,
-        );
+    if summary.run.imported.is_none() {
+        let lag = &summary.generator.lag_us;
+        row("generator lag", lag.count, None, lag, "");
     }
-    if let Some(j) = &summary.join {
-        both(
-            "joins",
-            j.ok,
-            j.rate_mean,
-            [&j.latency_us, &j.seen_us],
-            &j.unanswered_us,
-            &j.judged_us,
-        );
-    }
-    if let Some(p) = &summary.push {
-        both(
-            "pushes",
-            p.ok,
-            p.rate_mean,
-            [&p.latency_us, &p.seen_us],
-            &p.unanswered_us,
-            &p.judged_us,
-        );
-    }
-    if let Some(h) = &summary.http {
-        both(
-            "HTTP requests",
-            h.ok,
-            h.rate_mean,
-            [&h.latency_us, &h.seen_us],
-            &h.unanswered_us,
-            &h.judged_us,
-        );
-    }
-    if let Some(broadcast) = &summary.broadcast {
-        let b = broadcast;
-        let delivered = b.counters.delivered;
-        // The probe accounts for its deliveries itself.
-        let unanswered = LatencySummary::default();
-        let clocks = [&b.latency_us, &b.seen_us];
-        both("broadcasts", delivered, None, clocks, &unanswered, &b.latency_us);
-    }
-    if summary.run.imported.is_some() {
-        return table;
-    }
-    row("generator lag", summary.generator.lag_us.count, None, &summary.generator.lag_us);
     table
+}
+
+/// Returns the table of a report on one screen, of at most `rows_max` rows below its head: each
+/// operation, and the slowest steps with a name.
+pub(super) fn brief(summary: &Summary, rows_max: usize) -> Table {
+    let mut rows = Vec::new();
+    let brief_cells = |name: &str, done: u64, mean: &str, l: &LatencySummary, key: &str| {
+        let [p50, _, p95, p99, _, max] = latency_cells(l, summary.latency_stats.get(key));
+        vec![name.to_owned(), count(done as f64), mean.to_owned(), p50, p95, p99, max]
+    };
+    for operation in operations(summary) {
+        let Operation { name, key, done, mean, answered, .. } = operation;
+        rows.push(brief_cells(name, done, &or_dash(mean, rate), answered, key));
+        if operation.is_larger_judged() {
+            let judged = operation.judged;
+            rows.push(brief_cells(WITH_UNANSWERED, judged.count, "", judged, ""));
+        }
+    }
+    let of_step = |step: &StepSummary| {
+        let (mean, key) = (or_dash(step.rate_mean, rate), format!("step.{}", step.name));
+        let mut rows = vec![brief_cells(&step.name, step.ok, &mean, &step.latency_us, &key)];
+        if shown(&step.judged_us) != shown(&step.latency_us) {
+            let judged = &step.judged_us;
+            rows.push(brief_cells(WITH_UNANSWERED, judged.count, "", judged, ""));
+        }
+        rows
+    };
+    let steps: Vec<_> = summary.steps.iter().map(of_step).collect();
+    let room = rows_max.saturating_sub(rows.len());
+    let (steps, left_out) = slowest(summary, steps, room);
+    rows.extend(steps.into_iter().flatten());
+    if left_out > 0 {
+        rows.push(vec![format!("{left_out} faster {}", plural(left_out, "step", "steps"))]);
+    }
+    let mut table = Table::with_head(["", "done", "mean rate", "p50", "p95", "p99", "max"]);
+    rows.into_iter().for_each(|row| table.row(row));
+    table
+}
+
+/// Keeps the rows of the slowest steps, as many as there is room for, in the scenario's order.
+/// Returns the number of the others.
+fn slowest(
+    summary: &Summary,
+    mut rows: Vec<Vec<Vec<String>>>,
+    room: usize,
+) -> (Vec<Vec<Vec<String>>>, u64) {
+    let all: usize = rows.iter().map(Vec::len).sum();
+    if all <= room {
+        return (rows, 0);
+    }
+    let mut by_p99: Vec<_> = (0..rows.len()).collect();
+    by_p99.sort_by_key(|at| std::cmp::Reverse(summary.steps[*at].judged_us.p99));
+    // The line that counts the others is a row, too.
+    let mut left = room.saturating_sub(1);
+    let mut left_out = 0;
+    for at in by_p99 {
+        match left.checked_sub(rows[at].len()) {
+            Some(rest) => left = rest,
+            None => {
+                (left, left_out) = (0, left_out + 1);
+                rows[at].clear();
+            }
+        }
+    }
+    (rows, left_out)
 }
 
 /// The row below a latency: until the generator read the answers.
 const AS_SEEN: &str = "  as seen";
 /// The row below a latency: from when the message was sent, of the connections that are followed.
 const FROM_SEND: &str = "  from send";
-/// The row below a latency: with the waits that no answer ended.
-const AND_UNANSWERED: &str = "+ unanswered";
+/// The row below a latency that thresholds judge: with the waits that no answer ended.
+pub(super) const WITH_UNANSWERED: &str = "  with unanswered";
 
 /// Reports whether messages were sent so late that this was most of their latency.
 fn is_mostly_before(from_send: &LatencySummary, latency: &LatencySummary) -> bool {
@@ -136,7 +134,7 @@ pub(crate) fn steps(summary: &Summary) -> Table {
             row(AS_SEEN, step.seen_us.count, "", String::new(), &step.seen_us);
         }
         if shown(judged) != shown(answered) {
-            row(AND_UNANSWERED, step.unanswered_us.count, "", String::new(), judged);
+            row(WITH_UNANSWERED, judged.count, "", String::new(), judged);
         }
     }
     table

@@ -2,8 +2,9 @@
 
 use throng_base::units::{brief_rate, plural};
 
+use super::operations::{Operation, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
-use crate::summary::{CueSummary, LimitSummary, MessageSummary, Summary};
+use crate::summary::{CueSummary, LimitSummary, MessageSummary, StepSummary, Summary};
 use crate::validity::is_owned;
 use crate::{CueWaits, LatencySummary};
 
@@ -13,6 +14,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     let mut notes = Vec::from_iter(imported_note(summary));
     notes.extend(unanswered_note(summary));
     notes.extend(clocks_note(summary));
+    notes.extend(connects_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(lateness_note(summary));
     notes.extend(retries_note(summary));
@@ -71,25 +73,13 @@ pub(crate) fn imported_note(summary: &Summary) -> Option<String> {
 const NAMES_SHOWN: usize = 8;
 
 /// Explains the rows of unanswered waits, if there are any.
-fn unanswered_note(summary: &Summary) -> Option<String> {
-    let (connect, message) = (&summary.connect, &summary.message);
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    let http = summary.http.clone().unwrap_or_default();
-    let differs = [
-        (connect.latency_us, connect.judged_us),
-        (message.latency_us, message.judged_us),
-        (join.latency_us, join.judged_us),
-        (push.latency_us, push.judged_us),
-        (http.latency_us, http.judged_us),
-    ]
-    .into_iter()
-    .chain(summary.steps.iter().map(|step| (step.latency_us, step.judged_us)))
-    .any(|(answered, judged)| shown(&answered) != shown(&judged));
-    differs.then(|| {
-        "+ unanswered: the latency with the waits that no answer ended, because they timed out or \
-         the run ended. Each counts with its duration so far; turns of `every` that came due \
-         meanwhile are included. Thresholds judge these rows."
+pub(super) fn unanswered_note(summary: &Summary) -> Option<String> {
+    let is_of_step = |step: &StepSummary| shown(&step.latency_us) != shown(&step.judged_us);
+    let is_shown = operations(summary).iter().any(Operation::is_larger_judged)
+        || summary.steps.iter().any(is_of_step);
+    is_shown.then(|| {
+        "With unanswered: the row above, and the requests that got no answer, each counted for as \
+         long as it waited. Thresholds judge this row."
             .to_owned()
     })
 }
@@ -132,17 +122,30 @@ fn clocks_note(summary: &Summary) -> Option<String> {
 /// The share of arrivals timed by the kernel from which the note leaves out the others.
 const ALL_BY_KERNEL: f64 = 0.99;
 
+/// Says how many connects have no row, because they are part of HTTP requests.
+fn connects_note(summary: &Summary) -> Option<String> {
+    let others = timed_in_requests(summary);
+    (others > 0).then(|| {
+        format!(
+            "{} more {} made for HTTP requests, and {} part of their times.",
+            count(others as f64),
+            plural(others, "connect was", "connects were"),
+            plural(others, "is", "are")
+        )
+    })
+}
+
 /// Describes the messages that answered nothing, if some step waited for messages.
 fn unrequested_note(summary: &Summary) -> Option<String> {
     let MessageSummary { answered, unasked, doubtful, .. } = summary.message;
     (answered > 0 && unasked > 0).then(|| {
         let of_others = match doubtful {
-            0 => "No answer could be confused with them.".to_owned(),
+            0 => "None was taken for an answer.".to_owned(),
             n => format!("{} of the answers may be such messages.", count(n as f64)),
         };
         let messages = plural(unasked, "message", "messages");
         let unasked = count(unasked as f64);
-        format!("{unasked} {messages} arrived that no `expect` waited for. {of_others}")
+        format!("{unasked} other {messages} arrived (broadcasts, presence). {of_others}")
     })
 }
 
@@ -236,11 +239,6 @@ pub(super) fn differ(arrived: &LatencySummary, seen: &LatencySummary) -> bool {
 /// The delay between an answer's arrival and its reading above which both are shown, in
 /// microseconds.
 const CLOCKS_DIFFER_US: u64 = 500;
-
-/// Returns the columns of a latency.
-pub(super) fn shown(l: &LatencySummary) -> [u64; 6] {
-    [l.p50, l.p90, l.p95, l.p99, l.p999, l.max]
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,97 +1,154 @@
-//! The second line of a report: the grade of the run, and its best numbers.
+//! The grade of a run with its reason, and its result in numbers: a line each.
 
 use throng_base::units::plural;
 
-use super::{count, micros, rate};
+use super::{count, micros, percent, rate};
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
 
-/// Returns the outcome in numbers, with the result of the thresholds.
-pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
+/// Returns how far the numbers can be believed and why, with at most `reasons_max` reasons. `None`
+/// if nothing was measured.
+pub(crate) fn measurement(summary: &Summary, reasons_max: usize) -> Option<String> {
+    if !is_measured(summary) {
+        return None;
+    }
+    let is_imported = summary.run.imported.is_some();
     let grade = match (&summary.run.incomplete, summary.validity.grade) {
-        (None, Grade::Valid | Grade::Degraded) if summary.run.imported.is_some() => "Imported run",
-        (None, Grade::Valid) => "Valid run",
-        (None, Grade::Degraded) => "Degraded run",
-        (None, Grade::Invalid) => "Invalid run",
-        (Some(_), Grade::Valid) => "Incomplete run",
-        (Some(_), Grade::Degraded) => "Incomplete, degraded run",
-        (Some(_), Grade::Invalid) => "Incomplete, invalid run",
+        (None, Grade::Valid | Grade::Degraded) if is_imported => "imported".to_owned(),
+        (None, Grade::Valid) => "valid".to_owned(),
+        (None, Grade::Degraded) => "degraded".to_owned(),
+        (None, Grade::Invalid) => INVALID.to_owned(),
+        (Some(why), Grade::Valid) => format!("incomplete ({why})"),
+        (Some(why), Grade::Degraded) => format!("incomplete ({why}) and degraded"),
+        (Some(why), Grade::Invalid) => format!("incomplete ({why}) and {INVALID}"),
     };
-    let is_measured = summary.connect.ok > 0 || summary.is_of_requests_alone();
-    if !is_measured && summary.run.incomplete.is_none() {
+    let all = &summary.validity.reasons;
+    let shown = &all[..all.len().min(reasons_max)];
+    let why = match (shown, all.len() - shown.len()) {
+        ([], _) => own_lateness(summary).unwrap_or_default(),
+        (shown, 0) => shown.join("; "),
+        (shown, 1) => format!("{}; and another reason", shown.join("; ")),
+        (shown, more) => format!("{}; and {more} other reasons", shown.join("; ")),
+    };
+    let colon = if why.is_empty() { "" } else { ": " };
+    Some(format!("Measurement: {grade}{colon}{why}."))
+}
+
+const INVALID: &str = "invalid, its numbers are not the target's";
+
+/// Says why a measurement is valid: how late the generator was, and how busy.
+fn own_lateness(summary: &Summary) -> Option<String> {
+    let generator = &summary.generator;
+    let used = generator.ceiling_share.map(|share| match share * 100.0 {
+        of_it if of_it < 1.0 => "used less than 1 % of its capacity".to_owned(),
+        of_it => format!("used {of_it:.0} % of its capacity"),
+    });
+    let late = (generator.lag_us.count > 0)
+        .then(|| format!("was late by {} (p99)", micros(generator.lag_us.p99)));
+    let parts: Vec<_> = late.into_iter().chain(used).collect();
+    (!parts.is_empty()).then(|| format!("the generator {}", parts.join(" and ")))
+}
+
+/// Reports whether the run measured its target at all. The part of an interrupted run counts.
+fn is_measured(summary: &Summary) -> bool {
+    summary.connect.ok > 0 || summary.is_of_requests_alone() || summary.run.incomplete.is_some()
+}
+
+/// Returns the result in numbers, that of the thresholds first.
+pub(crate) fn outcome(summary: &Summary, judgements: &[Judgement]) -> String {
+    if !is_measured(summary) {
         return nothing_measured(summary, judgements);
     }
-    let trust = match (&summary.run.incomplete, summary.validity.grade) {
-        (_, Grade::Invalid) => {
-            format!("{grade}: its numbers are not the target's")
-        }
-        (Some(why), _) => format!("{grade} ({why})"),
-        (None, _) => grade.to_owned(),
-    };
-    let mut parts = Vec::from_iter(connections_at_most(summary));
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    let http = summary.http.clone().unwrap_or_default();
-    for (what, best, latency) in [
-        ("connects", summary.connect.rate_most, &summary.connect.judged_us),
-        ("messages", summary.message.rate_most, &summary.message.judged_us),
-        ("joins", join.rate_most, &join.judged_us),
-        ("pushes", push.rate_most, &push.judged_us),
-        ("HTTP requests", http.rate_most, &http.judged_us),
-    ] {
-        let message = &summary.message;
-        if what == "messages" && summary.run.imported.is_some() && message.answered == 0 {
-            // The log of another tool does not say which messages are answers.
-            if message.sent + message.received > 0 {
-                let [sent, received] = [message.sent, message.received].map(|n| count(n as f64));
-                parts.push(format!("{sent} messages sent, {received} received"));
-            }
-            continue;
-        }
-        if what == "messages" && message.sent > 0 && message.answered == 0 {
-            parts.push(format!("{} messages sent, 0 answered", count(summary.message.sent as f64)));
-            continue;
-        }
-        let Some(best) = best else { continue };
-        // The latency is the whole run's and not that of its best second.
-        let p99 = match latency.count {
-            0 => known_of(summary, what),
-            _ => format!(" (p99 {} over the run)", micros(latency.p99)),
-        };
-        parts.push(format!("{} {what} at best{p99}", rate(best)));
-    }
-    if let Some(BroadcastSummary { counters, last_us: Some(last), .. }) = &summary.broadcast {
-        parts.push(match counters.missing {
-            0 => format!("broadcasts received by all within {}", micros(*last)),
-            missing => format!("{} deliveries of broadcasts missing", count(missing as f64)),
-        });
-    }
+    let mut parts = Vec::from_iter(thresholds(summary, judgements));
     let errors = summary.errors.total();
     let failures = server_failures(summary);
-    parts.push(if errors == 0 && failures > 0 {
+    parts.push(match errors {
         // A scenario, or another tool, need not count them as errors.
-        let answers = plural(failures, "answer", "answers");
-        format!("{} {answers} with a status 5xx", count(failures as f64))
-    } else if errors == 0 {
-        "no errors".to_owned()
-    } else {
-        format!("{} {}", count(errors as f64), plural(errors, "error", "errors"))
+        0 if failures > 0 => {
+            let answers = plural(failures, "answer", "answers");
+            format!("{} {answers} with a status 5xx", count(failures as f64))
+        }
+        0 => "no errors".to_owned(),
+        _ => format!("{} {}", count(errors as f64), plural(errors, "error", "errors")),
     });
-    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
-    let so_far = if summary.run.incomplete.is_some() { " so far" } else { "" };
-    parts.extend(match (judgements.len(), missed) {
-        (0, _) => None,
-        (1, 0) => Some(format!("the threshold met{so_far}")),
-        (all, 0) => Some(format!("all {all} thresholds met{so_far}")),
-        (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
-    });
+    if let Some(broadcast) = &summary.broadcast {
+        parts.extend(broadcasts(broadcast));
+    }
+    let mut amounts = Vec::from_iter(connections_at_most(summary));
+    amounts.extend(silent_messages(summary));
+    let rates = best_rates(summary);
+    if !rates.is_empty() {
+        amounts.push(format!("{} at best", rates.join(", ")));
+    }
     let paused = if summary.paused_s > 0.0 {
         format!(", {:.0} s of them paused", summary.paused_s)
     } else {
         String::new()
     };
-    format!("{trust}: {}; {:.0} s{paused}.", parts.join(", "), summary.duration_s)
+    let mut text = format!("Result: {}; ", parts.join(", "));
+    if !amounts.is_empty() {
+        text += &format!("{}; ", amounts.join(", "));
+    }
+    text + &format!("{:.0} s{paused}.", summary.duration_s)
+}
+
+/// Says how many thresholds were missed, if there are any.
+fn thresholds(summary: &Summary, judgements: &[Judgement]) -> Option<String> {
+    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
+    let so_far = if summary.run.incomplete.is_some() { " so far" } else { "" };
+    match (judgements.len(), missed) {
+        (0, _) => None,
+        (1, 0) => Some(format!("the threshold met{so_far}")),
+        (1, _) => Some(format!("the threshold missed{so_far}")),
+        (all, 0) => Some(format!("all {all} thresholds met{so_far}")),
+        (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
+    }
+}
+
+/// Says how fast all users received a probe, or how many deliveries are missing.
+fn broadcasts(broadcast: &BroadcastSummary) -> Option<String> {
+    let last = broadcast.last_us?;
+    let BroadcastSummary { counters, .. } = broadcast;
+    Some(match counters.missing {
+        0 => format!("broadcasts received by all within {}", micros(last)),
+        missing => format!(
+            "{} of {} deliveries of broadcasts missing ({})",
+            count(missing as f64),
+            count(counters.expected as f64),
+            percent(missing as f64 / counters.expected.max(missing) as f64)
+        ),
+    })
+}
+
+/// Counts messages of which none was an answer, or of which a log does not say whether one was.
+fn silent_messages(summary: &Summary) -> Option<String> {
+    let message = &summary.message;
+    if message.answered > 0 {
+        return None;
+    }
+    let [sent, received] = [message.sent, message.received].map(|n| count(n as f64));
+    match summary.run.imported {
+        Some(_) => (message.sent + message.received > 0)
+            .then(|| format!("{sent} messages sent, {received} received")),
+        None => (message.sent > 0).then(|| format!("{sent} messages sent, 0 answered")),
+    }
+}
+
+/// Returns the rate of each operation in its best second.
+fn best_rates(summary: &Summary) -> Vec<String> {
+    let message = (summary.message.answered > 0).then_some(summary.message.rate_most).flatten();
+    let rates = [
+        ("connects", summary.connect.rate_most),
+        ("messages", message),
+        ("joins", summary.join.as_ref().and_then(|join| join.rate_most)),
+        ("pushes", summary.push.as_ref().and_then(|push| push.rate_most)),
+        ("HTTP requests", summary.http.as_ref().and_then(|http| http.rate_most)),
+    ];
+    let shown = rates.into_iter().filter_map(|(what, best)| {
+        Some(format!("{} {what}{}", rate(best?), known_of(summary, what)))
+    });
+    shown.collect()
 }
 
 /// Returns the best known statistic of a latency without values, after the name of its row.
@@ -113,16 +170,14 @@ fn known_of(summary: &Summary, what: &str) -> String {
 
 /// Returns the outcome of a run in which no connection was ever established.
 fn nothing_measured(summary: &Summary, judgements: &[Judgement]) -> String {
-    let missed = judgements.iter().filter(|judgement| !judgement.met).count();
-    let missed = match (judgements.len(), missed) {
-        (_, 0) => String::new(),
-        (all, missed) => format!(", {missed} of {all} thresholds missed"),
-    };
+    let missed = judgements.iter().any(|judgement| !judgement.met);
+    let missed = thresholds(summary, judgements).filter(|_| missed);
+    let missed = missed.map_or_else(String::new, |missed| format!(", {missed}"));
     let connects = match summary.connect.intended {
         0 => "no user connected".to_owned(),
         intended => format!("none of {} connects succeeded", count(intended as f64)),
     };
-    format!("Nothing was measured: {connects}{missed}; {:.0} s.", summary.duration_s)
+    format!("Result: nothing was measured: {connects}{missed}; {:.0} s.", summary.duration_s)
 }
 
 /// Returns the number of connections open at once, as far as a gauge that is read once a second
@@ -133,19 +188,18 @@ fn connections_at_most(summary: &Summary) -> Option<String> {
     match most {
         _ if established == 0 && summary.is_of_requests_alone() => None,
         _ if established == 0 => Some("no connection established".to_owned()),
-        1 if established == 1 => Some("1 connection at most".to_owned()),
+        1 if established == 1 => Some("at most 1 connection".to_owned()),
         // The log of another tool does not count connections that are open.
         0 if summary.run.imported.is_some() => None,
         // Every connection that was ever established was open at once.
-        _ if most >= established => Some(format!("{} connections at most", count(most as f64))),
+        _ if most >= established => Some(format!("at most {} connections", count(most as f64))),
         // Connections live shorter than the time between two readings.
         _ if (most as f64) < in_a_second / 2.0 => None,
         0 => None,
         _ => {
             let connections = plural(most, "connection", "connections");
             let most = count(most as f64);
-            let interval = if summary.run.imported.is_some() { "an interval" } else { "a second" };
-            Some(format!("{most} {connections} open at the end of {interval} at most"))
+            Some(format!("at most {most} {connections} open at a time"))
         }
     }
 }
@@ -176,12 +230,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_the_verdict() {
-        let text = render_text(&summary(), &[], None);
+    fn the_grade_has_a_reason_and_stands_apart_from_the_result() {
+        let mut summary = summary();
+        summary.generator.lag_us = LatencySummary { count: 9, p99: 553, ..Default::default() };
+        summary.generator.ceiling_share = Some(0.34);
+        let text = render_text(&summary, &[], None);
+        let lines: Vec<_> = text.lines().take(2).collect();
         assert_eq!(
-            text.lines().next().unwrap(),
-            "Valid run: 100k connections at most, 12.3k/s connects at best (p99 3.40 ms over the \
-             run), no errors; 61 s."
+            lines,
+            [
+                "Measurement: valid: the generator was late by 553 µs (p99) and used 34 % of its \
+                 capacity.",
+                "Result: no errors; at most 100k connections, 12.3k/s connects at best; 61 s."
+            ]
         );
     }
 
@@ -191,16 +252,26 @@ mod tests {
         let mut http = crate::summary::HttpSummary::default();
         statuses.into_iter().for_each(|(status, n)| http.statuses.add(status, n));
         let text = render_text(&Summary { http: Some(http), ..summary() }, &[], None);
-        let verdict = text.lines().next().unwrap();
-        assert!(verdict.contains(", 125 answers with a status 5xx; 61 s"), "{verdict}");
-        assert!(!verdict.contains("no errors"), "{verdict}");
+        assert!(text.contains("125 answers with a status 5xx"), "{text}");
+        assert!(!text.contains("no errors"), "{text}");
+    }
+
+    #[test]
+    fn of_many_reasons_the_first_are_shown_and_the_others_counted() {
+        let mut summary = summary();
+        let reasons = ["one", "two", "three"].map(str::to_owned).to_vec();
+        summary.validity = crate::Validity { grade: Grade::Degraded, reasons };
+        let shown = |reasons_max| measurement(&summary, reasons_max).unwrap();
+        assert_eq!(shown(9), "Measurement: degraded: one; two; three.");
+        assert_eq!(shown(2), "Measurement: degraded: one; two; and another reason.");
+        assert_eq!(shown(1), "Measurement: degraded: one; and 2 other reasons.");
     }
 
     #[test]
     fn a_run_that_was_paused_says_for_how_long() {
         let text = render_text(&Summary { paused_s: 46.0, ..summary() }, &[], None);
         let says = "; 61 s, 46 s of them paused.";
-        assert!(text.lines().next().unwrap().ends_with(says), "{text}");
+        assert!(text.lines().any(|line| line.ends_with(says)), "{text}");
     }
 
     #[track_caller]
@@ -214,10 +285,10 @@ mod tests {
 
     #[test]
     fn connections_at_most_are_shown_only_as_far_as_they_are_known() {
-        check_connections(60_000, 60_000, 10_000.0, Some("60k connections at most"));
-        check_connections(1, 1, 1.0, Some("1 connection at most"));
+        check_connections(60_000, 60_000, 10_000.0, Some("at most 60k connections"));
+        check_connections(1, 1, 1.0, Some("at most 1 connection"));
         check_connections(0, 0, 0.0, Some("no connection established"));
-        let ends = "30.7k connections open at the end of a second at most";
+        let ends = "at most 30.7k connections open at a time";
         check_connections(30_700, 400_000, 26_900.0, Some(ends));
         check_connections(0, 1033, 122.0, None);
         check_connections(1, 1033, 122.0, None);
@@ -231,7 +302,7 @@ mod tests {
         let text = render_text(&summary, &[], None);
         assert_eq!(
             text.lines().next().unwrap(),
-            "Nothing was measured: none of 40 connects succeeded; 8 s."
+            "Result: nothing was measured: none of 40 connects succeeded; 8 s."
         );
     }
 
@@ -241,8 +312,8 @@ mod tests {
         summary.message.sent = 900;
         summary.message.rate_most = Some(300.0);
         let text = render_text(&summary, &[], None);
-        let verdict = text.lines().next().unwrap();
-        assert!(verdict.contains(", 900 messages sent, 0 answered, no errors"), "{verdict}");
-        assert!(!verdict.contains("messages at best"), "{verdict}");
+        let says = "no errors; at most 100k connections, 900 messages sent, 0 answered, 12.3k/s";
+        assert!(text.contains(says), "{text}");
+        assert!(!text.contains("s messages"), "{text}");
     }
 }

@@ -61,7 +61,7 @@ const PROBES_SHOWN: usize = 12;
 
 #[cfg(test)]
 mod tests {
-    use super::super::render_text;
+    use super::super::render_details;
     use super::*;
     use crate::{ProbeReport, Summary};
 
@@ -83,10 +83,10 @@ mod tests {
         let with = |broadcast: &BroadcastSummary| {
             let mut summary = Summary { broadcast: Some(broadcast.clone()), ..Default::default() };
             (summary.users.connected_most, summary.connect.ok) = (9, 9);
-            render_text(&summary, &[], None)
+            render_details(&summary, &[], None)
         };
         let text = with(&broadcast);
-        assert!(text.starts_with("Valid run") && text.contains("by all within 5.00 ms"), "{text}");
+        assert!(text.contains("broadcasts received by all within 5.00 ms"), "{text}");
         assert!(
             text.contains("3          30.0 s         9          8  300 µs    -    -  5.00 ms"),
             "{text}"
@@ -94,7 +94,7 @@ mod tests {
         broadcast.counters.missing = 20;
         broadcast.probes = (1..=20).map(probe).collect();
         let text = with(&broadcast);
-        assert!(text.contains("20 deliveries of broadcasts missing"), "{text}");
+        assert!(text.contains("20 of 20 deliveries of broadcasts missing (100 %)"), "{text}");
         let due = |number: u64| format!(" {number}0.0 s ");
         let rows = |number| {
             text.lines()

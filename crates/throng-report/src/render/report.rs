@@ -1,38 +1,27 @@
-//! The end of a run as text: the verdict, then a compact table, then notes.
+//! The whole report of a run as text: the head, all tables, notes, errors, thresholds and findings.
 //!
 //! If waits that no answer ended make a latency larger, the table has both: the latency of the
 //! answered requests, and the latency that thresholds judge.
 
 use std::fmt::Write as _;
 
+use super::head::head;
 use super::latency_table::{known_statistics, latencies, steps};
 use super::machines::{self, MACHINES_NOTE, machines};
 use super::notes::{notes, others_used_more};
-use super::outcome::outcome;
 use super::probes::{probes, probes_left_out_first};
-use super::{Table, bytes, count, or_dash};
+use super::{Table, bytes, count, micros, or_dash};
 use crate::summary::Summary;
 use crate::threshold::Judgement;
 use crate::{Diagnosis, ErrorExchange, Tally};
 
-/// Returns the final report. The first line is the verdict of the diagnosis, if there is one, the
-/// next line the outcome in numbers. `judgements` are those of the scenario's thresholds.
-pub fn render_text(
+/// Returns everything that is known of a run. `judgements` are those of the scenario's thresholds.
+pub fn render_details(
     summary: &Summary,
     judgements: &[Judgement],
     diagnosis: Option<&Diagnosis>,
 ) -> String {
-    let mut text = String::new();
-    if let Some(diagnosis) = diagnosis {
-        if let Some(why) = &summary.run.incomplete {
-            _ = write!(text, "Incomplete: {why}. ");
-        }
-        _ = writeln!(text, "{}", diagnosis.verdict);
-    }
-    _ = writeln!(text, "{}", outcome(summary, judgements));
-    for reason in &summary.validity.reasons {
-        _ = writeln!(text, "  because {reason}");
-    }
+    let mut text = head(summary, judgements, diagnosis, usize::MAX);
     let latencies = latencies(summary).fitted(WIDTH, &LEFT_OUT_FIRST);
     _ = write!(text, "\n{latencies}");
     if !summary.steps.is_empty() {
@@ -125,7 +114,12 @@ pub(crate) fn costs(summary: &Summary) -> Table {
     let cpu_each = format!("CPU/{}", summary.unit_of_work());
     let mut table =
         Table::with_head(["", "CPU/connect", &cpu_each, "memory/connection", "CPUs used"]);
-    let us = |us: Option<f64>| or_dash(us, |us| format!("{us:.1} µs"));
+    let us = |us: Option<f64>| {
+        or_dash(us, |us| match us {
+            small if small < 1_000.0 => format!("{small:.1} µs"),
+            us => micros(us.round() as u64),
+        })
+    };
     let mut row = |name: &str, connect, message, memory: Option<f64>, used: Option<f64>| {
         let used = or_dash(used, |cores| format!("{cores:.2}"));
         table.row([name.to_owned(), us(connect), us(message), or_dash(memory, bytes), used]);
@@ -211,26 +205,26 @@ mod tests {
         summary.machine.cpus = 2;
         summary.machine.cpu_busy_share = Some(1.0);
         summary.machine.cpu_us_per_connect = Some(19_426.6);
-        render_text(&summary, &[], None)
+        render_details(&summary, &[], None)
     }
 
     #[test]
     fn what_others_used_is_not_shown_as_the_cost_of_a_connect() {
         let text = on_a_busy_machine(0.02, 0.01);
-        assert!(!text.contains("19426.6"), "{text}");
+        assert!(!text.contains("19.4 ms"), "{text}");
         assert!(text.contains("not this run's"), "{text}");
         let text = on_a_busy_machine(0.7, 0.3);
-        assert!(text.contains("19426.6 µs"), "{text}");
+        assert!(text.contains("19.4 ms"), "{text}");
         assert!(text.contains("everything that ran on it, other programs too."), "{text}");
     }
 
     #[test]
     fn a_server_that_is_not_throngs_has_a_row_of_what_is_known() {
         let costs = ServerCosts { cpu_cores_used: Some(0.75), ..ServerCosts::default() };
-        let text = render_text(&Summary { foreign_server: Some(costs), ..summary() }, &[], None);
+        let text = render_details(&Summary { foreign_server: Some(costs), ..summary() }, &[], None);
         let row = text.lines().find(|line| line.starts_with("server ")).expect("a row");
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["server", "-", "-", "-", "0.75"]);
-        assert!(!render_text(&summary(), &[], None).contains("\nserver "));
+        assert!(!render_details(&summary(), &[], None).contains("\nserver "));
     }
 
     #[test]
@@ -244,13 +238,13 @@ mod tests {
             summary.message.latency_us = (&answered).into();
             summary.message.unanswered_us = (&waits).into();
             summary.message.judged_us = unanswered::judged(&answered, &waits);
-            render_text(&summary, &[], None)
+            render_details(&summary, &[], None)
         };
         let text = with(2_000_000);
-        let row = text.lines().find(|line| line.starts_with("+ unanswered")).unwrap();
+        let row = text.lines().find(|line| line.starts_with("  with unanswered")).unwrap();
         let cells: Vec<_> = row.split_whitespace().collect();
-        assert_eq!(cells[2..6], ["300", "-", "400", "µs"], "{text}");
-        assert!(row.ends_with("2.00 s") && text.contains("Thresholds judge these rows."), "{text}");
+        assert_eq!(cells[2..6], ["9.3k", "-", "400", "µs"], "{text}");
+        assert!(row.ends_with("2.00 s") && text.contains("Thresholds judge this row."), "{text}");
         let text = with(80);
         assert!(!text.contains("unanswered"), "a few were on their way, as at any end: {text}");
     }
@@ -275,7 +269,7 @@ mod tests {
             }
         };
         let steps = vec![step("login", 1_234, 0), step("a-name-that-is-rather-long", 567, 900)];
-        let text = render_text(&Summary { steps, ..summary() }, &[], None);
+        let text = render_details(&Summary { steps, ..summary() }, &[], None);
         let table = text.split("\n\n").find(|part| part.starts_with("step ")).expect("a table");
         let lines: Vec<&str> = table.lines().collect();
         let cells = |line: usize| lines[line].split("  ").filter(|cell| !cell.is_empty());
@@ -287,9 +281,9 @@ mod tests {
             "in the order of the scenario: {text}"
         );
         assert_eq!(cells(3)[..3], ["a-name-that-is-rather-long", "9.03k", "900"], "{text}");
-        assert_eq!(cells(4)[..2], ["+ unanswered", "900"], "{text}");
+        assert_eq!(cells(4)[..2], ["with unanswered", "9.93k"], "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(text.contains("Thresholds judge these rows."), "{text}");
+        assert!(text.contains("Thresholds judge this row."), "{text}");
     }
 
     #[test]
@@ -304,11 +298,11 @@ mod tests {
         };
         let verdict = "Nothing stopped it before it was interrupted.".to_owned();
         let diagnosis = Diagnosis { verdict, ..Diagnosis::default() };
-        let text = render_text(&summary, &[judgement], Some(&diagnosis));
+        let text = render_details(&summary, &[judgement], Some(&diagnosis));
         for part in [
             "Incomplete: SIGTERM ended it after 3.1 s of its 600 s. Nothing stopped it before",
-            "Incomplete run (SIGTERM ended it after 3.1 s of its 600 s): 100k connections",
-            "the threshold met so far; 61 s.",
+            "Measurement: incomplete (SIGTERM ended it after 3.1 s of its 600 s).",
+            "Result: the threshold met so far, no errors; at most 100k connections",
             "thresholds, judged on the part that ran",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
@@ -321,7 +315,7 @@ mod tests {
         summary.connect.latency_us.max = 20_000;
         summary.generator.lag_us.max = 15_000;
         summary.generator.lag_most_at_s = Some(312.0);
-        let text = render_text(&summary, &[], None);
+        let text = render_details(&summary, &[], None);
         assert!(
             text.contains(
                 "The slowest connect may be the generator's own: it was late by 15.0 ms at 312 s."
@@ -329,7 +323,7 @@ mod tests {
             "{text}"
         );
         summary.connect.latency_us.max = 200_000;
-        assert!(!render_text(&summary, &[], None).contains("The slowest"));
+        assert!(!render_details(&summary, &[], None).contains("The slowest"));
     }
 
     #[test]
@@ -340,7 +334,7 @@ mod tests {
             .iter()
             .for_each(|(s, n)| http.statuses.add(s, *n));
         summary.http = Some(http);
-        let text = render_text(&summary, &[], None);
+        let text = render_details(&summary, &[], None);
         assert!(text.contains("\nHTTP answers: 200 ×887, 429 ×231, 500 ×18\n"), "{text}");
         assert!(text.contains("CPU/request") && !text.contains("CPU/message"), "{text}");
     }
@@ -356,7 +350,7 @@ mod tests {
     fn messages_done_are_the_answered_ones() {
         let mut summary = summary();
         (summary.message.sent, summary.message.answered) = (900, 850);
-        let text = render_text(&summary, &[], None);
+        let text = render_details(&summary, &[], None);
         let line = text.lines().find(|line| line.starts_with("messages")).unwrap();
         assert_eq!(line.split_whitespace().nth(1), Some("850"));
     }
@@ -366,7 +360,7 @@ mod tests {
         let text_at = |share| {
             let mut summary = summary();
             summary.generator.ceiling_share = share;
-            render_text(&summary, &[], None)
+            render_details(&summary, &[], None)
         };
         let used = "\nThe run used 34 % of this generator's capacity.\n";
         assert!(text_at(Some(0.34)).contains(used));
@@ -378,20 +372,20 @@ mod tests {
     fn a_stolen_share_does_not_widen_the_table() {
         let mut summary = summary();
         summary.machine.cpu_stolen_share = Some(0.05);
-        let text = render_text(&summary, &[], None);
+        let text = render_details(&summary, &[], None);
         assert!(text.contains("\n5.00 % of the CPU was stolen by the hypervisor.\n"), "{text}");
     }
 
     #[test]
-    fn the_reasons_of_a_bad_grade_follow_the_verdict() {
+    fn the_reasons_of_a_bad_grade_stand_beside_it() {
         let mut summary = summary();
         let reasons = vec!["the generator was late by 200 ms (p99)".to_owned()];
         summary.validity = Validity { grade: Grade::Invalid, reasons };
-        let text = render_text(&summary, &[], None);
-        assert!(text.starts_with("Invalid run: its numbers are not the target's"));
+        let text = render_details(&summary, &[], None);
         assert_eq!(
-            text.lines().nth(1).unwrap(),
-            "  because the generator was late by 200 ms (p99)"
+            text.lines().next().unwrap(),
+            "Measurement: invalid, its numbers are not the target's: the generator was late by 200 \
+             ms (p99)."
         );
     }
 
@@ -400,7 +394,7 @@ mod tests {
         let mut summary = summary();
         summary.connect.failed.add("ECONNREFUSED", 2);
         summary.connect.failed.add("timeout", 5);
-        let text = render_text(&summary, &[], None);
+        let text = render_details(&summary, &[], None);
         let line =
             |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
         assert_eq!(

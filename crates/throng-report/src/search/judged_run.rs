@@ -90,7 +90,7 @@ impl JudgedRun<'_> {
         let (name, condition) = threshold::split(&missed.threshold);
         let noted = findings.first().map(|noted| format!(" Besides: {}.", noted.first_sentence()));
         let noted = noted.unwrap_or_default();
-        format!("Missed: {name} {}, asked {condition}: {error}.{noted}", missed.measured)
+        format!("Missed: {name} {}, required {condition}: {error}.{noted}", missed.measured)
     }
 
     /// Returns the most frequent kind of error, with its first exchange.
@@ -244,11 +244,11 @@ mod tests {
             ..Default::default()
         };
         summary.exchanges = vec![ExchangeSummary { exchange, times: Default::default() }];
-        let verdict = "Missed: errors 3, asked == 0; no cause was found";
+        let verdict = "Missed: errors 3, required == 0; no cause was found";
         let run = recorded(&summary, &["errors == 0"], &diagnosis(verdict, Vec::new()));
         assert_eq!(
             run.verdict,
-            "Missed: errors 3, asked == 0: 3 closed_by_peer at 0.0 s; first closed_by_peer: \
+            "Missed: errors 3, required == 0: 3 closed_by_peer at 0.0 s; first closed_by_peer: \
              expected ok, received the end of the connection; step 3 `expect`."
         );
         let cause = Finding::new("server_closes_early", Side::Server, "The server closed 3.");

@@ -102,6 +102,10 @@ pub(crate) struct Run {
     pub(super) no_tui: bool,
     #[command(flatten)]
     pub(super) trace: TraceFlags,
+    /// Print the whole report: all tables and percentiles, costs, probes, and the evidence and
+    /// remedy of each finding [default: one screen of it]
+    #[arg(long)]
+    pub(super) details: bool,
     /// Print mistakes of the scenario for GitHub Actions, too, which shows them beside their lines
     #[arg(long)]
     pub(super) annotations: bool,
@@ -122,6 +126,7 @@ const EXAMPLES: &str = concat!(
 Examples:
   throng run scenario.yaml
   throng run scenario.yaml --target tcp://10.0.0.7:5555 --json summary.json
+  throng run scenario.yaml --details
   throng run scenario.yaml --report
   throng run scenario.yaml --report page.html --report tests.xml
   throng run scenario.yaml --dry-run

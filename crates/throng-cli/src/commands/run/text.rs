@@ -74,9 +74,10 @@ fn protocol(plan: &RunPlan) -> String {
 }
 
 fn describe_probe(probe: &Probe) -> String {
-    let to = match &probe.broadcast {
-        Broadcast::Push { topic, .. } => format!("all users that have joined {topic}"),
-        Broadcast::Text(_) | Broadcast::Json(_) => "all users".to_owned(),
+    let to = match (&probe.broadcast, &probe.members) {
+        (Broadcast::Push { topic, .. }, _) => format!("all users that have joined {topic}"),
+        (_, Some(members)) => format!("the users with `{members}`"),
+        (Broadcast::Text(_) | Broadcast::Json(_), None) => "all users".to_owned(),
     };
     let (every, timeout) = (show_duration(probe.every), show_duration(probe.timeout));
     format!("every {every} to {to}; missing after {timeout}")

@@ -156,6 +156,21 @@ fn a_server_with_twice_the_delay_is_found() {
 }
 
 #[test]
+fn a_server_that_is_hundreds_of_times_slower_is_not_described_in_per_cent() {
+    let slow = MadeUp { delay_us: 500_000.0, ..MadeUp::new(2) };
+    let sides = [vec![MadeUp::new(1).run("a")], vec![slow.run("b")]];
+    let comparison = Comparison::of(&sides, &regressions(&["message.p50 > +10%"]));
+    let sentence = comparison.conclusions[0].sentences.iter().find(|it| it.contains("p50 of m"));
+    let sentence = sentence.expect("a sentence");
+    assert!(sentence.contains(" times as large (95 % interval 2"), "{sentence}");
+    assert!(!sentence.contains(" %,") && !sentence.contains("grew"), "{sentence}");
+    let shown = &change(&comparison, "message.p50").shown;
+    assert!(shown.starts_with('2') && shown.ends_with(" times"), "{shown}");
+    let result = &comparison.regressions[0];
+    assert!(result.text.contains(" times); the whole 95 % interval is beyond"), "{result:?}");
+}
+
+#[test]
 fn repeats_show_a_difference_from_run_to_run() {
     let side = |seeds: std::ops::Range<u64>, delay_us| -> Vec<CompareRun> {
         seeds

@@ -319,7 +319,7 @@ fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_shown() {
     assert_eq!((message.latency_us.count, message.judged_us.count), (2_000, 2_000));
     assert_eq!(summary.generator.by_kernels_clock, Some(1.0));
     assert_eq!(summary.validity.grade, Grade::Valid);
-    let text = crate::render::render_text(&summary, &[], None);
+    let text = crate::render::render_details(&summary, &[], None);
     assert!(text.contains("as seen") && text.contains("70."), "{text}");
 }
 
@@ -344,7 +344,7 @@ fn a_late_generator_is_judged_by_its_part_only_where_arrivals_are_known() {
     assert!(by_part(read_late(20_000, 20)), "of hardly any it is not known");
     let mostly_unknown = read_late(20_000, 500);
     assert_eq!(mostly_unknown.validity.grade, Grade::Degraded);
-    let text = crate::render::render_text(&mostly_unknown, &[], None);
+    let text = crate::render::render_details(&mostly_unknown, &[], None);
     assert!(text.contains("The kernel timed the arrival of 75.0 % of the answers."), "{text}");
     assert!(!by_part(mostly_unknown));
 }
