@@ -309,10 +309,11 @@ impl<'a> RunReader<'a> {
         let run = &summary.run;
         let what = [&run.scenario, &run.target, &run.started].map(String::as_str);
         let what: Vec<_> = what.into_iter().filter(|part| !part.is_empty()).collect();
-        text += &format!("\n{}\n", what.join(", "));
-        if !self.with_details {
-            text += &format!("{}\n", more(&self.path.display(), false));
-        }
+        let more = match self.with_details {
+            true => String::new(),
+            false => format!("; {}", more(&self.path.display(), false)),
+        };
+        text += &format!("\n{}{more}\n", what.join(", "));
         // Names of a file that another program wrote must not steer the terminal.
         escape_lines(&text)
     }

@@ -67,7 +67,7 @@ pub(super) fn brief(summary: &Summary, rows_max: usize) -> Table {
     let room = rows_max.saturating_sub(rows.len());
     let (steps, left_out) = slowest(summary, steps, room);
     rows.extend(steps.into_iter().flatten());
-    if left_out > 0 {
+    if left_out > 0 && room > 0 {
         rows.push(vec![format!("{left_out} faster {}", plural(left_out, "step", "steps"))]);
     }
     let mut table = Table::with_head(["", "done", "mean rate", "p50", "p95", "p99", "max"]);

@@ -78,8 +78,8 @@ pub(super) fn unanswered_note(summary: &Summary) -> Option<String> {
     let is_shown = operations(summary).iter().any(Operation::is_larger_judged)
         || summary.steps.iter().any(is_of_step);
     is_shown.then(|| {
-        "With unanswered: the row above, and the requests that got no answer, each counted for as \
-         long as it waited. Thresholds judge this row."
+        "With unanswered: what got no answer counts, too, as long as it waited. Thresholds judge \
+         this row."
             .to_owned()
     })
 }

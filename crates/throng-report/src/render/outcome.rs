@@ -8,9 +8,9 @@ use crate::threshold::Judgement;
 use crate::validity::Grade;
 
 /// Returns how far the numbers can be believed and why, with at most `reasons_max` reasons. `None`
-/// if nothing was measured.
+/// if nothing was measured and nothing is wrong with that.
 pub(crate) fn measurement(summary: &Summary, reasons_max: usize) -> Option<String> {
-    if !is_measured(summary) {
+    if !is_measured(summary) && summary.validity.reasons.is_empty() {
         return None;
     }
     let is_imported = summary.run.imported.is_some();

@@ -91,10 +91,10 @@ mod tests {
             text.contains("3          30.0 s         9          8  300 µs    -    -  5.00 ms"),
             "{text}"
         );
-        broadcast.counters.missing = 20;
+        (broadcast.counters.expected, broadcast.counters.missing) = (180, 20);
         broadcast.probes = (1..=20).map(probe).collect();
         let text = with(&broadcast);
-        assert!(text.contains("20 of 20 deliveries of broadcasts missing (100 %)"), "{text}");
+        assert!(text.contains("20 of 180 deliveries of broadcasts missing (11.1 %)"), "{text}");
         let due = |number: u64| format!(" {number}0.0 s ");
         let rows = |number| {
             text.lines()
