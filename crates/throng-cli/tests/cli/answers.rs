@@ -98,6 +98,6 @@ fn a_trial_tells_the_length_of_a_body_and_the_names_in_a_head() {
         assert!(trial.stdout.contains(part), "{part:?} is not in {trial:#?}");
     }
     let file = scenario(&place, &port, "[get: /gzip]");
-    let run = place.throng(&["run", &file]);
+    let run = place.throng(&["run", &file, "--details"]);
     assert!(run.stdout.contains("cannot be read: the transfer-encoding is not"), "{run:#?}");
 }

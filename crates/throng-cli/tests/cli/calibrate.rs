@@ -49,7 +49,7 @@ fn the_capacity_of_the_generator_is_measured_shown_and_recorded() {
     let user = "[connect, {send: a}, {expect: ok}, close]";
     place.write("few.yaml", &server.scenario(load, user));
     let rates = ["connects_per_s", "messages_per_s"];
-    let run = ["run", "few.yaml", "--json", "out.json"];
+    let run = ["run", "few.yaml", "--json", "out.json", "--details"];
     let Some(finished) = calibrated(&place, &run, &rates) else { return };
     // On a busy machine the generator may be late, and the grade invalid.
     assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");

@@ -125,6 +125,37 @@ fn json_on_standard_output_is_nothing_but_json() {
 }
 
 #[test]
+fn a_report_fits_one_screen_and_details_has_the_rest() {
+    let place = TestDir::new();
+    let server = place.serve(&["hold"]);
+    let scenario =
+        server.scenario("[{ramp: {to: 5, over: 300ms}}, {hold: {for: 2s}}]", "[connect, stay]");
+    place.write("stay.yaml", &(scenario + "thresholds: [connected_most >= 5]\n"));
+    place.throng(&["run", "stay.yaml", "--no-calibrate"]);
+    let brief = place.throng(&["report"]).stdout;
+    assert!(brief.lines().count() <= 30, "{brief}");
+    let more = "; details: `throng report run.jsonl --details`\n";
+    assert!(brief.contains("\nResult: ") && brief.ends_with(more), "{brief}");
+    let details = place.throng(&["report", "--details"]).stdout;
+    for part in ["\nResult: ", "CPU/connect", "generator lag", "p99.9"] {
+        assert!(details.contains(part), "{part:?} is not in {details}");
+    }
+    assert!(!brief.contains("CPU/connect") && !details.contains("--details"), "{brief}");
+}
+
+#[test]
+fn a_dry_run_names_the_members_of_a_probe() {
+    let place = TestDir::new();
+    let scenario = "target: ws://127.0.0.1:7900/ws\nload: [{ramp: {to: 9, over: 1s}}]\n\
+                    user: [connect, stay]\nprobe:\n\x20 - every: 3s\n\
+                    \x20   members: \"${user.id % 3} == 1\"\n\
+                    \x20   broadcast: {json: {type: msg, body: \"${probe}\"}}\n";
+    place.write("rooms.yaml", scenario);
+    let plan = place.throng(&["run", "rooms.yaml", "--dry-run"]).exits_with(0);
+    plan.stdout_contains(&["every 3s to the users with `${user.id % 3} == 1`; missing after"]);
+}
+
+#[test]
 fn a_missed_threshold_is_exit_code_1() {
     let place = TestDir::new();
     let server = place.serve(&["hold"]);

@@ -100,7 +100,7 @@ fn a_missed_threshold_on_expected_statuses_is_explained_by_them() {
     assert_eq!(summary["errors"].to_string(), "{}");
     let diagnosis = &summary["diagnosis"];
     let verdict = diagnosis["verdict"].as_str().unwrap();
-    assert!(verdict.contains("http.5xx 10, asked == 0"), "{verdict}");
+    assert!(verdict.contains("http.5xx 10, required == 0"), "{verdict}");
     let cause = "The server answered 10 of 100 HTTP requests with 500 Internal Server Error \
                  (10.0 %).";
     assert!(finding(diagnosis).contains(cause), "{diagnosis:#}");

@@ -184,6 +184,24 @@ fn a_time_out_shows_what_came_instead() {
 }
 
 #[test]
+fn what_is_expected_is_shown_with_its_values_and_a_token_nowhere() {
+    check(
+        "ok",
+        &[
+            CONNECT,
+            "send: {json: {body: \"mine-${user.id}\", token: \"tok-${user.id}\"}}",
+            "expect: {json: {body: \"${sent.body}\"}, skip_others: true, timeout: 300ms}",
+        ],
+        1,
+        &[
+            "`{\"body\":\"mine-0\",\"token\":\"***\"}`",
+            "step 3 expect (line 6): JSON with `{\"body\":\"mine-0\"}`",
+            "skipped: `body` is `\"other\"`, expected `\"mine-0\"`",
+        ],
+    );
+}
+
+#[test]
 fn a_refused_upgrade_shows_the_servers_answer() {
     check(
         "401",
@@ -248,8 +266,17 @@ fn a_run_shows_the_users_that_are_watched_and_the_first_error_of_each_kind() {
     let Some(server) = PythonServer::start(&place, "ok") else { return };
     let steps = [CONNECT, "send: hi", "expect: {json: {body: mine}}"];
     place.write("s.yaml", &(scenario(server.port, &steps) + "on_error: stop\n"));
-    let run =
-        ["run", "s.yaml", "--trace-user", "0,2", "--trace-file", "t.txt", "--report", "r.json"];
+    let run = [
+        "run",
+        "s.yaml",
+        "--trace-user",
+        "0,2",
+        "--trace-file",
+        "t.txt",
+        "--report",
+        "r.json",
+        "--details",
+    ];
     let finished = place.throng(&run);
     let trace = std::fs::read_to_string(place.path("t.txt")).unwrap();
     for part in ["user 0 ", "user 2 ", "no match: `body` is ", "step 3 expect (line 6)"] {
