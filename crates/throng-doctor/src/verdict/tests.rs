@@ -197,6 +197,30 @@ fn a_missed_threshold_comes_first_with_its_cause() {
 }
 
 #[test]
+fn a_verdict_has_the_cause_the_effect_and_the_remedy_apart() {
+    let slow =
+        Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(|load, _| {
+            load.message.clear();
+            load.message.record_n(51_200, 1_000);
+        });
+    let (history, summary) = slow.whole();
+    let threshold: Threshold = "message.p99 < 10ms".parse().unwrap();
+    let found = diagnose(&history, &summary, &[threshold.judge(&summary)]);
+    assert!(found.headline.starts_with("The server was slow: messages took 51.2 ms (p99"));
+    assert!(found.headline.ends_with('.') && !found.headline.contains("do: "), "{found:#?}");
+    assert_eq!(
+        found.effect,
+        "Missed: message.p99 51.2 ms, required < 10ms at 200 connections, 200/s connects and \
+         1k/s messages."
+    );
+    assert!(found.remedy.starts_with("find where"), "{found:#?}");
+    let calm = diagnose(&history, &summary, &[]);
+    assert!(calm.headline.starts_with("Nothing stopped it") && calm.headline.ends_with('.'));
+    assert!(calm.verdict.starts_with(&calm.headline), "{calm:#?}");
+    assert_eq!((&*calm.effect, &*calm.remedy), ("", ""));
+}
+
+#[test]
 fn a_missed_threshold_is_explained_by_a_finding_of_its_kind() {
     let refusing = |us: u64| {
         Run::quiet().loaded(move |load, second| {
