@@ -10,7 +10,6 @@ use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
-use super::trace::TraceEvent;
 use super::{
     cues, ending, failure, heartbeat, http, iteration, limits, loops, outcomes, request,
     transactions,
