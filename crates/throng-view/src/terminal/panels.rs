@@ -117,9 +117,15 @@ pub(crate) fn draw_verdict(model: &TerminalModel, area: Rect, buffer: &mut Buffe
 /// Ends the last line of a text that goes on with an ellipsis.
 fn mark_more(area: Rect, buffer: &mut Buffer) {
     let Some(last) = last_column(area, buffer) else { return };
-    // After a space, so that a number does not look cut. A full line has no room for that.
-    let place = (last + 2).min(area.right().saturating_sub(1));
-    buffer[(place, area.bottom() - 1)].set_char('…');
+    // After a space, so that a number does not look cut. A full line loses its last word for that.
+    let line = area.bottom() - 1;
+    let mut place = (last + 2).min(area.right().saturating_sub(1));
+    if place <= last {
+        let is_space = |column: &u16| buffer[(*column, line)].symbol() == " ";
+        place = (area.left()..last).rev().find(is_space).map_or(last, |space| space + 1);
+        (place..=last).for_each(|column| _ = buffer[(column, line)].set_char(' '));
+    }
+    buffer[(place, line)].set_char('…');
 }
 
 /// Returns the last column of the last line that has a character.

@@ -158,9 +158,9 @@ fn a_verdict_that_has_no_room_ends_with_an_ellipsis() {
         let lines: Vec<_> = text.lines().map(str::trim).collect();
         lines[lines.len() - 2].to_owned()
     };
-    assert_eq!(verdict(40, 12), "valid so far  Missed: errors 15, asked …");
-    assert_eq!(verdict(62, 16), "valid so far  Missed: errors 15, asked < 10; no cause was …");
-    let whole = "valid so far  Missed: errors 15, asked < 10; no cause was found for its 15 …";
+    assert_eq!(verdict(40, 12), "valid so far  Missed: errors 15, …");
+    assert_eq!(verdict(62, 16), "valid so far  Missed: errors 15, required < 10; no cause …");
+    let whole = "valid so far  Missed: errors 15, required < 10; no cause was found for its 15…";
     assert_eq!(verdict(80, 16), whole);
 }
 
