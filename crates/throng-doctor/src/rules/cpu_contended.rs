@@ -331,8 +331,8 @@ mod tests {
             crate::diagnose(&history, &summary, &[judged]).verdict
         };
         let verdict = judge(&run(136), "message.p99 < 2ms");
-        let begin = "Missed: message.p99 2.40 ms, required < 2ms at 1k connections and 1k/s messages: \
-                     other programs had 86 %";
+        let begin = "Missed: message.p99 2.40 ms, required < 2ms at 1k connections and 1k/s \
+                     messages: other programs had 86 %";
         assert!(verdict.starts_with(begin), "{verdict}");
         let verdict = judge(&run(136), "message.p99 < 3ms");
         assert!(

@@ -244,8 +244,8 @@ mod tests {
     }
 
     fn diagnosis(findings: usize) -> Diagnosis {
-        let text = "The server's event loop was blocked 25 times, for up to 252 ms: it computed all \
-                    the time and answered no user. More of it.";
+        let text = "The server's event loop was blocked 25 times, for up to 252 ms: it computed \
+                    all the time and answered no user. More of it.";
         let cause = Finding::new("server_stalled", Side::Server, text);
         let others = (0..findings).map(|n| {
             let text =
