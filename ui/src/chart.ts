@@ -3,7 +3,7 @@
 
 import uPlot from "uplot"
 import { drawBars } from "./bars"
-import { colour, h, svg } from "./dom"
+import { broken, colour, h, svg } from "./dom"
 import type { Run } from "./data"
 import { moment, show } from "./format"
 import { drawHeat, drawStrips, type Strip } from "./heat"
@@ -49,7 +49,7 @@ export class Chart {
     // The place keeps its height until it is drawn, so that nothing moves then.
     this.place.style.minHeight = `${this.height()}px`
     const rows = spec.lines.map((line, index) => h("tr", {},
-      h("th", { scope: "row" }, swatch(line), line.label), this.cells[index]!, this.most[index]!))
+      h("th", { scope: "row" }, swatch(line), broken(line.label)), this.cells[index]!, this.most[index]!))
     this.element = h("section.chart", { id: spec.id },
       h("h2", { title: spec.help }, spec.title), this.place,
       h("div.legend", {}, h("table", { "aria-label": `${spec.title}, at the cursor, or the median of what is shown` },

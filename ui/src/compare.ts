@@ -5,7 +5,8 @@ import type uPlot from "uplot"
 import { Chart, nearest, shownRange, swatch } from "./chart"
 import { percentilePlot, percentilePoints } from "./curve"
 import { Run, type PageData, type Value } from "./data"
-import { h, recolour, table } from "./dom"
+import { broken, type Child, folded, h, long, recolour, table, text, words } from "./dom"
+import { headline } from "./head"
 import { micros, moment, show, type Unit } from "./format"
 import { lowerBound } from "./levels"
 import { OPERATIONS, type ChartSpec, type Line } from "./specs"
@@ -124,7 +125,7 @@ class ComparisonParts {
     return h("table", { "aria-label": "Percentiles" },
       h("thead", {}, h("tr", {}, h("td"), ["p50", "p99", "max"].map(head => h("th", { scope: "col" }, head)))),
       h("tbody", {}, this.members.map(member => h("tr", {},
-        h("th", { scope: "row" }, swatch(member), member.name),
+        h("th", { scope: "row" }, swatch(member), broken(member.name)),
         [50, 98.99, 100].map(percent => h("td", {}, at(member.run, percent)))))))
   }
 
@@ -200,21 +201,34 @@ function largestSince(run: Run, own: Float64Array, since: number, seconds: numbe
 }
 
 function head(comparison: Comparison, members: Member[]): HTMLElement {
-  const [first] = comparison.conclusions
+  const [first, ...others] = byWeight(comparison)
+  const about = (side: string, sentence: string) => `${side} against A: ${sentence}`
+  const list = (sentences: string[], more: number) => {
+    const all = [...sentences, ...more > 0 ? [`and ${more} more: see the table`] : []]
+    return all.length > 0 ? h("ul.reasons", {}, all.map(sentence => h("li", {}, broken(sentence)))) : null
+  }
   return h("header.head", {},
-    h("p.run", {}, h("b", {}, "throng compare"), members.map(member => [" · ", swatch(member), ` ${member.name} ${member.file}`])),
-    h("h1", {}, first ? `${first.side} against A: ${first.sentences[0]}.` : "There is nothing to compare."),
-    comparison.conclusions.map((conclusion, index) => {
-      const sentences = index === 0 ? conclusion.sentences.slice(1) : conclusion.sentences.map(sentence => `${conclusion.side} against A: ${sentence}`)
-      const more = conclusion.more > 0 ? [`and ${conclusion.more} more: see the table`] : []
-      return sentences.length + more.length > 0 ? h("ul.reasons", {}, [...sentences, ...more].map(sentence => h("li", {}, sentence))) : null
-    }),
+    h("p.run", {}, h("b", {}, "throng compare"), members.map(member => [" · ", swatch(member), ` ${member.name} `, broken(member.file)])),
+    headline(first ? `${about(first.side, first.sentences[0] ?? "")}.` : "There is nothing to compare."),
+    first ? list(first.sentences.slice(1), first.more) : null,
+    others.map(({ side, sentences, more }) => list(sentences.map(sentence => about(side, sentence)), more)),
     comparison.mismatches.length > 0 ? [h("h2", {}, "Before you compare"),
-      h("ul.reasons", {}, comparison.mismatches.map(({ text }) => h("li", {}, text)))] : null,
+      h("ul.reasons", {}, comparison.mismatches.map(({ text }) => h("li", {}, broken(text))))] : null,
     comparison.regressions.length > 0 ? [h("h2", {}, "Regressions"),
       h("ul.reasons", {}, comparison.regressions.map(({ regression, side, beyond, text }) =>
-        h("li", {}, h(beyond ? "b.bad" : "b", {}, beyond ? "beyond" : "within"), ` ${regression} in ${side}: ${text}`)))] : null,
+        h("li", {}, h(beyond ? "b.bad" : "b", {}, beyond ? "beyond" : "within"), broken(` ${regression} in ${side}: ${text}`))))] : null,
     h("p.note", {}, comparison.method.note))
+}
+
+/** Returns the conclusions, that of the largest change first: for the worse, then for the better. */
+function byWeight({ conclusions, figures }: Comparison): Comparison["conclusions"] {
+  const weights = conclusions.map((_, at) => Math.max(0, ...figures.map(({ changes }) => {
+    const { direction, ratio } = changes[at]!
+    const size = ratio !== null && ratio > 0 ? Math.abs(Math.log(ratio)) : 0
+    // The logarithm of the largest number is less than a thousand.
+    return direction === "worse" ? 1000 + size : direction === "better" ? size : 0
+  })))
+  return conclusions.map((_, at) => at).sort((one, other) => weights[other]! - weights[one]!).map(at => conclusions[at]!)
 }
 
 function bar(axis: Run): HTMLElement[] {
@@ -228,17 +242,18 @@ function bar(axis: Run): HTMLElement[] {
   ]
 }
 
+/** The verdict and its interval stand first: on a phone the values come after them. */
 function differences(comparison: Comparison): HTMLElement[] {
   return comparison.conclusions.map(({ side }, index) => table(`${side} against A`,
-    ["", "A", side, "change", "95 % interval", "verdict"],
+    ["", words("verdict"), words("change"), words("95 % interval"), "A", side],
     comparison.figures.map(({ label, shown, changes }) => {
       const { shown: changed, interval_shown, direction } = changes[index]!
-      return [label, shown[0], shown[index + 1], changed, interval_shown,
-        direction ? h("span", { class: direction === "worse" ? "bad" : "better" }, direction) : ""]
+      return [label, direction ? h("span", { class: direction === "worse" ? "bad" : "better" }, direction) : "",
+        changed, interval_shown, shown[0], shown[index + 1]]
     })))
 }
 
-function machines(members: Member[]): HTMLElement {
+function machines(members: Member[]): Child {
   const rows: [string, (run: Run) => string | undefined][] = [
     ["scenario", run => run.header.scenario.path], ["target", run => run.header.target],
     ["started", run => run.header.started], ["throng", run => run.header.throng_version],
@@ -249,13 +264,14 @@ function machines(members: Member[]): HTMLElement {
   ]
   const facts = new Set(members.flatMap(({ run }) => Object.keys(run.header.machine ?? {})))
   for (const fact of [...facts].sort()) rows.push([fact, run => run.header.machine?.[fact]])
-  const plans = table("Plans and machines", ["", ...members.map(({ name }) => name)], rows.map(([name, value]) => {
-    const values = members.map(({ run }) => value(run) ?? "–")
-    const differs = new Set(values).size > 1
-    return [name, ...values.map(text => differs ? h("b", {}, text) : text)]
-  }), "Bold rows differ.")
-  plans.classList.add("wide", "plans")
-  return plans
+  const all = rows.map(([name, value]) => ({ name, values: members.map(({ run }) => value(run) ?? "–") }))
+  const differs = ({ values }: { values: string[] }) => new Set(values).size > 1
+  const same = all.filter(row => !differs(row)).map(({ name, values }) => [name, long(values[0]!)])
+  return [
+    table("Plans and machines: what differs", ["", ...members.map(({ name }) => text(name))],
+      all.filter(differs).map(({ name, values }) => [name, ...values.map(long)])),
+    same.length > 0 ? folded(table("Plans and machines: what is the same", ["", text("")], same)) : null,
+  ]
 }
 
 function scenarios(members: Member[]): HTMLElement[] {

@@ -50,7 +50,7 @@ export class Distribution {
   /** The percentiles of each line as text. */
   private percentiles(): HTMLElement {
     const shown: [string, number][] = [["p50", 50], ["p90", 90], ["p99", 99], ["p99.9", 99.9], ["max", 100]]
-    return h("table", {}, h("thead", {}, h("tr", {}, h("td"), shown.map(([name]) => h("th", { scope: "col" }, name)))),
+    return h("table.nines", {}, h("thead", {}, h("tr", {}, h("td"), shown.map(([name]) => h("th", { scope: "col" }, name)))),
       h("tbody", {}, this.lines().map(([id, name], index) => h("tr", {}, h("th", { scope: "row" }, key(index), name),
         shown.map(([, percent]) => h("td", {}, this.at(id, percent)))))))
   }

@@ -45,12 +45,17 @@ export interface Summary {
   /** Of a fleet: each machine. */
   machines?: MachineOfRun[]
   machine: { cpus: number; cpu_busy_share: number | null }
-  server: { cpu_cores_used: number | null; handler: string; accept: string; cores: number
-            open_most: number; cpu_us_per_connection: number | null
-            cpu_us_per_message: number | null; rss_bytes_per_connection: number | null } | null
+  server: ServerCosts & { handler: string; accept: string; cores: number; open_most: number } | null
+  /** The costs of a server that is not throng's. */
+  foreign_server?: ServerCosts
   classes?: Record<string, Record<string, number>>
   thresholds: Judgement[]
   diagnosis: { verdict: string; findings: Finding[]; unseen: string[] }
+}
+
+export interface ServerCosts {
+  cpu_cores_used: number | null; cpu_us_per_connection: number | null
+  cpu_us_per_message: number | null; rss_bytes_per_connection: number | null
 }
 
 /** What is known of a latency without its values, in microseconds. */
@@ -72,7 +77,7 @@ export interface MachineOfRun {
 /** A step with a name, or a transaction. */
 export interface StepOfRun {
   name: string; ok: number; errors: number; waiting: number; rate_mean: number | null
-  latency_us: Latency; unanswered_us: Latency; judged_us: Latency
+  latency_us: Latency; unanswered_us: Latency; judged_us?: Latency
 }
 
 /** The first error of a kind: its step, what the step expected, and what came. */

@@ -1,33 +1,51 @@
 // The head of the page: the verdict, what to do, and six figures.
 
-import { copyButton, h, svg } from "./dom"
+import { broken, type Child, cutAt, h, svg } from "./dom"
 import type { Judgement, Operation, Run, Value } from "./data"
 import { show, type Unit } from "./format"
+import { remedy } from "./remedy"
 
 export function head(run: Run): HTMLElement {
   const { summary, header } = run
   const [cause] = summary.diagnosis.findings
-  const { grade } = summary.validity
   // While a run goes on it is not over, which is no news.
   const cut = run.live ? null : summary.run.incomplete
   const missed = summary.thresholds.filter(threshold => !threshold.met && !isOpen(run, threshold))
   const open = summary.thresholds.filter(threshold => isOpen(run, threshold))
-  const remedy = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
+  const toDo = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
+  const hasBegun = !run.live || summary.duration_s > 0
   return h("header.head", {},
     h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run",
       header.target ? ` → ${header.target}` : null,
       header.started ? [" · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))] : null),
-    run.live && summary.duration_s === 0 ? h("h1", {}, "The run has just begun.")
-      : h("h1", {}, badges(grade, cut), run.live ? " so far: " : " ",
-        cut ? `Incomplete: ${cut}. ` : "", sentence(run)),
-    summary.validity.reasons.length > 0 && !(run.live && summary.duration_s === 0)
-      ? h("ul.reasons", {}, summary.validity.reasons.map(reason => h("li", {}, reason))) : null,
-    run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, warning))) : null,
-    remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, remedy), copyButton(remedy)) : null,
+    hasBegun ? headline(`${run.live ? "So far: " : ""}${cut ? `Incomplete: ${cut}. ` : ""}${sentence(run)}`)
+      : h("h1", {}, "The run has just begun."),
+    toDo ? remedy(toDo) : null,
     summary.thresholds.length > 0 ? h("p.thresholds", {},
       missed.length === 0 && open.length > 0 ? `Not measured yet: ${open.map(({ threshold }) => threshold).join(", ")}`
         : missed.length === 0 ? `All ${summary.thresholds.length} thresholds are met${cut ? " so far" : ""}.`
-        : `${missed.length} of ${summary.thresholds.length} thresholds missed${cut ? " so far" : ""}: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null)
+        : `${missed.length} of ${summary.thresholds.length} thresholds missed${cut ? " so far" : ""}: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null,
+    hasBegun ? measurement(run, cut) : null,
+    run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, broken(warning)))) : null)
+}
+
+/** Returns a headline of a bounded length; what is longer goes on below it, in the size of the text. */
+export function headline(sentence: string): HTMLElement[] {
+  if (sentence.length <= HEADLINE) return [h("h1", {}, broken(sentence))]
+  const [head, rest] = splitSentence(sentence)
+  return [h("h1", {}, broken(head)), h("p.more", {}, broken(rest))]
+}
+
+/** The most characters of a headline: six lines on a phone. */
+const HEADLINE = 170
+
+/** Splits a long sentence, where it ends or pauses if it does so early enough. */
+function splitSentence(sentence: string): [string, string] {
+  const begin = sentence.slice(0, HEADLINE)
+  const pause = ["\\.", "[;:]", ","].map(mark => begin.search(new RegExp(`${mark} (?!.*${mark} )`))).find(at => at > HEADLINE / 4)
+  const end = pause === undefined ? cutAt(sentence, HEADLINE).length : pause + 1
+  return pause === undefined ? [`${sentence.slice(0, end)} …`, `… ${sentence.slice(end).trim()}`]
+    : [sentence.slice(0, end), sentence.slice(end).trim()]
 }
 
 /** Reports whether a threshold waits for its first value, while the run goes on. */
@@ -35,10 +53,17 @@ export function isOpen(run: Run, { met, value, measured }: Judgement): boolean {
   return run.live && !met && value === null && measured === "nothing"
 }
 
-/** Returns the grade. A run that ended early is incomplete, and is not called valid. */
-function badges(grade: string, cut: string | null): HTMLElement[] {
-  const badge = (text: string) => h("span.grade", { class: `grade ${text}` }, text)
-  return [...cut ? [badge("incomplete"), " "] : [], ...cut && grade === "valid" ? [] : [badge(grade)]] as HTMLElement[]
+/** Returns the grade of the measurement and its reasons: it is not that of the result. A run that
+ * ended early is incomplete, and is not called valid. */
+function measurement(run: Run, cut: string | null): Child[] {
+  const { grade, reasons } = run.summary.validity
+  const badge = (text: string) => [h("span", { class: `grade ${text}` }, `measurement: ${text}`), " "]
+  const [first, ...more] = reasons
+  return [
+    h("p.measurement", {}, cut ? badge("incomplete") : null, cut && grade === "valid" ? null : badge(grade),
+      more.length === 0 ? broken(first) : null),
+    more.length > 0 ? h("ul.reasons", {}, reasons.map(reason => h("li", {}, broken(reason)))) : null,
+  ]
 }
 
 /** Returns the verdict, without the remedy that stands beside it. */
@@ -63,7 +88,7 @@ export function figures(run: Run): HTMLElement {
   const all = run.summary.run.imported ? figuresOf(run).filter(isInLog) : figuresOf(run)
   return h("section.figures", { "aria-label": "Key figures", class: `figures n${all.length}` }, all.map(figure =>
     h("div.figure", figure.bad ? { class: "figure bad" } : {},
-      h("h2", {}, figure.label), h("p", {}, figure.value), h("small", {}, figure.detail), hasCourse(run) ? spark(figure.line) : null)))
+      h("h2", {}, figure.label), h("p", {}, figure.value), h("small", {}, broken(figure.detail)), hasCourse(run) ? spark(figure.line) : null)))
 }
 
 function figuresOf(run: Run): Figure[] {
@@ -90,7 +115,7 @@ function figuresOf(run: Run): Figure[] {
       line: run.values(`${operation}.p99`) },
     { label: "errors", value: text(errors, "count"), detail: errors === 0 ? "none" : kinds(summary.errors),
       line: sum(run.ids("errors.").filter(id => run.moves(id)).map(id => run.values(id))), bad: errors > 0 },
-    { label: "CPUs used", value: `${text(summary.generator.cpu_cores_used, "cpus")} + ${text(summary.server?.cpu_cores_used, "cpus")}`,
+    { label: "CPUs used", value: `${text(summary.generator.cpu_cores_used, "cpus")} + ${text((summary.server ?? summary.foreign_server)?.cpu_cores_used, "cpus")}`,
       detail: `generator + server, of ${summary.machine.cpus} CPUs`,
       line: run.perSecond("machine.busy_us") },
   ]

@@ -29,7 +29,7 @@ export class Knee {
   private pointed: number | null = null
 
   constructor(private readonly knob: KneeAxis, readonly figure: KneeFigure, id: string,
-    private readonly points: KneePoint[], private readonly select: (run: number | null) => void) {
+    private readonly points: KneePoint[], private readonly select: (run: number | null) => void, private readonly isFirst = false) {
     this.element = h("section.chart", { id },
       h("h2", {}, h("span", {}, figure.name, h("small", {}, ` ${figure.condition?.slice(figure.name.length).trim() ?? ""} over ${knob.name}`))),
       this.place, h("div.legend", {}, this.said))
@@ -155,7 +155,7 @@ export class Knee {
     if (found !== null) {
       const x = plot.valToPos(found, "x", true)
       if (x >= left && x <= left + width) {
-        across([x, top, x, top + height], "good", `found ${foundShown ?? found}`, [x, top - 4 * unit, x > left + width / 2 ? "right" : "left"])
+        across([x, top, x, top + height], "good", this.isFirst ? `found ${foundShown ?? found}` : "found", [x, top - 4 * unit, x > left + width / 2 ? "right" : "left"])
       }
     }
     ctx.setLineDash([])

@@ -5,6 +5,9 @@ export interface Drawing {
   draw(rebuild: boolean): void
 }
 
+/** Pixels above and below the window that count as near. */
+const MARGIN = 200
+
 export class Lazy {
   private readonly near = new Set<Drawing>()
   /** What must be drawn when it comes near, and whether from the start. */
@@ -18,7 +21,7 @@ export class Lazy {
       else this.near.delete(drawing)
     }
     this.flush(this.near)
-  }, { rootMargin: "200px 0px" })
+  }, { rootMargin: `${MARGIN}px 0px` })
 
   /** Forgets all drawings. */
   clear(): void {
@@ -28,11 +31,14 @@ export class Lazy {
     this.byElement.clear()
   }
 
-  /** Adds drawings. Each is drawn when it first comes near. */
+  /** Adds drawings. Each is drawn when it first comes near; what is near now, with the next `draw`. */
   watch(drawings: Drawing[]): void {
     for (const drawing of drawings) {
       this.byElement.set(drawing.element, drawing)
       this.due.set(drawing, true)
+      // The observer knows it a frame later, and a screenshot may not wait for that.
+      const { top, bottom } = drawing.element.getBoundingClientRect()
+      if (top < innerHeight + MARGIN && bottom > -MARGIN) this.near.add(drawing)
       this.observer.observe(drawing.element)
     }
   }

@@ -11,7 +11,7 @@ import { figures, head } from "./head"
 import { type Drawing, Lazy } from "./lazy"
 import { isLive, Live } from "./live"
 import { isSearch, showSearch } from "./search"
-import { chartsOf, operationsOf } from "./specs"
+import { chartsOf, hasBroadcasts, operationsOf } from "./specs"
 import { tables } from "./tables"
 import { change, onChange, view } from "./view"
 
@@ -35,7 +35,11 @@ addEventListener("resize", () => {
   if (innerWidth !== windowWidth) shown?.draw()
   windowWidth = innerWidth
 })
-addEventListener("beforeprint", () => shown?.drawOnPaper())
+addEventListener("beforeprint", () => {
+  // Paper cannot be opened.
+  for (const details of document.querySelectorAll("details")) details.open = true
+  shown?.drawOnPaper()
+})
 addEventListener("afterprint", () => shown?.drawOnScreen())
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown?.build())
 addEventListener("keydown", event => {
@@ -207,7 +211,7 @@ class Parts {
   /** What decides which charts there are. */
   private signature(): string {
     const moving = this.run.ids("").filter(id => this.run.moves(id))
-    return [view.operation, view.theme, ...moving].join()
+    return [view.operation, view.theme, hasBroadcasts(this.run), ...moving].join()
   }
 }
 

@@ -1,8 +1,9 @@
 // The page of a search for a limit: the result, the knee of each condition over the values of the
 // knob, and a table of the runs.
 
-import { h, recolour, table } from "./dom"
+import { broken, h, long, recolour, table, text, words } from "./dom"
 import type { Judgement, Value } from "./data"
+import { headline } from "./head"
 import { Knee, glyph, type KneeFigure, type Mark } from "./knee"
 import { change, onChange, view } from "./view"
 
@@ -68,7 +69,7 @@ class SearchParts {
     const select = (run: number | null) => this.point(run)
     this.knees = [
       ...conditions.map((figure, at) => new Knee(axis, figure, `condition-${at + 1}`,
-        point(index => search.runs[index]!.judgements[at]?.value, index => search.runs[index]!.judgements[at]?.measured), select)),
+        point(index => search.runs[index]!.judgements[at]?.value, index => search.runs[index]!.judgements[at]?.measured), select, at === 0)),
       ...reached.map(figure => new Knee(axis, figure, `reached-${figure.name.replaceAll(".", "-")}`,
         point(index => search.runs[index]!.reached?.[figure.name], () => undefined), select)),
     ].filter(knee => knee.hasPoints)
@@ -126,17 +127,16 @@ class SearchParts {
   private runs(): HTMLElement {
     const { search, conditions, reached, runs } = this.data
     const hasUsage = runs.some(({ usage }) => usage !== null)
-    const element = table("Runs", ["run", search.header.knob, "outcome", "grade", ...conditions.map(({ condition, name }) => condition ?? name),
-      ...hasUsage ? ["of the limit"] : [], ...reached.map(({ name }) => name), "run file"],
+    const element = table("Runs", ["run", search.header.knob, words("outcome"), words("grade"), ...conditions.map(({ condition, name }) => condition ?? name),
+      ...hasUsage ? ["of the limit"] : [], ...reached.map(({ name }) => name), words("run file")],
       this.order.map(index => {
         const [run, shown] = [search.runs[index]!, runs[index]!]
         return [String(index + 1), shown.value,
           h("span.outcome", {}, glyph(shown.mark), run.outcome, shown.mark === "doubtful" && run.outcome !== "invalid" ? ", close" : ""),
           run.grade, ...conditions.map((_, at) => run.judgements[at]?.measured), ...hasUsage ? [shown.usage] : [],
-          ...reached.map(({ name, unit }) => Knee.show(run.reached?.[name], unit)), run.run_file ? h("code", {}, run.run_file) : null]
+          ...reached.map(({ name, unit }) => Knee.show(run.reached?.[name], unit)), run.run_file ? h("code", {}, broken(run.run_file)) : null]
       }), "In the order of the values. throng report and the name of a run file show that run.")
     element.id = "runs"
-    element.classList.add("wide")
     return element
   }
 }
@@ -149,9 +149,9 @@ function head({ sentence, why, warning, search }: SearchPage): HTMLElement {
   const { knob, slo, scenario } = search.header
   return h("header.head", {},
     h("p.run", {}, h("b", {}, "throng find"), ` · ${scenario.path} · ${knob} · ${slo.join(", ")}`),
-    h("h1", {}, search.end ? null : [h("span", { class: "grade incomplete" }, "not ended"), " "],
-      sentence.charAt(0).toUpperCase() + sentence.slice(1), "."),
-    why || warning ? h("ul.reasons", {}, [why, warning].filter(line => line !== null).map(line => h("li", {}, line))) : null)
+    headline(`${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`),
+    search.end ? null : h("p.measurement", {}, h("span", { class: "grade incomplete" }, "not ended")),
+    why || warning ? h("ul.reasons", {}, [why, warning].filter(line => line !== null).map(line => h("li", {}, long(line)))) : null)
 }
 
 function legend({ runs, search }: SearchPage): HTMLElement {
@@ -161,20 +161,36 @@ function legend({ runs, search }: SearchPage): HTMLElement {
     h("span", {}, glyph(mark), `${name} ${of(mark)}${mark === "doubtful" ? ` (${band})` : ""}`)))
 }
 
+/** The verdict of each run; runs in a row that have the same one share a row. */
 function verdicts({ search, runs }: SearchPage, order: number[]): HTMLElement | null {
   if (runs.length === 0) return null
-  const element = table("Verdicts", ["run", search.header.knob, "verdict"],
-    order.map(index => [String(index + 1), runs[index]!.value, search.runs[index]!.verdict]), undefined, "words")
-  element.classList.add("wide")
-  return element
+  const groups: { verdict: string; members: number[] }[] = []
+  for (const index of order) {
+    const { verdict } = search.runs[index]!
+    const same = groups.find(group => withoutNumbers(group.verdict) === withoutNumbers(verdict))
+    if (same) same.members.push(index)
+    else groups.push({ verdict, members: [index] })
+  }
+  return table("Verdicts", [search.header.knob, text("verdict"), words("")], groups.map(({ verdict, members }) => {
+    const values = [...new Set(members.map(index => runs[index]!.value))]
+    const isSame = members.every(index => search.runs[index]!.verdict === verdict)
+    return [values.length > 1 ? `${values[0]} to ${values.at(-1)}` : values[0],
+      [long(verdict), isSame ? null : h("span.dim", {}, " (the other runs alike, with other figures)")],
+      `${members.length === 1 ? "run" : "runs"} ${members.map(index => index + 1).join(", ")}`]
+  }))
+}
+
+/** Returns what verdicts of the same cause share. */
+function withoutNumbers(verdict: string): string {
+  return verdict.replace(/\d[\d.,]*[kMG]?/g, "#")
 }
 
 function plan({ search }: SearchPage): HTMLElement {
   const { header: { knob, unit, rules, flags, slo } } = search
   const value = (of: Value) => of === null ? "–" : `${of}${unit}`
-  return table("Search", ["", ""], [
+  return table("Search", ["", text("")], [
     ["knob", knob], ["conditions", slo.join(", ")], ["first value", value(rules.first)], ["largest value", value(rules.most)],
     ["precision", `${Number((rules.precision * 100).toPrecision(3))} %`], ["values at most", String(rules.steps_max)],
     ["runs of a value at most", String(rules.repeats)], ["flags of each run", flags.join(" ") || "none"],
-  ], undefined, "words")
+  ])
 }

@@ -54,7 +54,7 @@ export function chartsOf(run: Run, operation: string): { charts: ChartSpec[]; no
     return { charts: [], note: "No charts: the log has one number for the whole run, and not its course." }
   }
   const charts = [
-    users(run), connects(run), messages(run), latency(operation), errors(run), cpu(run), cores(run), lag(), machines(run),
+    users(run), connects(run), messages(run), received(run), latency(operation), errors(run), cpu(run), cores(run), lag(), machines(run),
     queues(run), memory(run), trouble(run),
   ]
   const known = charts.map(chart => ({ ...chart, lines: chart.lines.filter(line => run.has(line.id)) }))
@@ -87,7 +87,7 @@ function connects(run: Run): ChartSpec {
     lines: [
       ...some(run, "load.users_intended", rate("users due", "load.users_intended", "grey", true)),
       ...some(run, "load.users_started", rate("users started", "load.users_started", "purple")),
-      ...measured(run, "load.connects_started", rate("begun", "load.connects_started", "sky", true)),
+      ...measured(run, "load.connects_started", rate("begun", "load.connects_started", "orange", true)),
       ...measured(run, "load.connects_ok", { ...rate("established", "load.connects_ok", "blue"), fill: true }),
       ...some(run, "load.connects_failed", rate("failed", "load.connects_failed", "red")),
     ],
@@ -100,15 +100,29 @@ function messages(run: Run): ChartSpec {
     help: "Messages sent and answered each second; turns of `every` that came due, and those that began.",
     lines: [
       ...some(run, "load.turns_intended", rate("turns due", "load.turns_intended", "grey", true)),
-      ...some(run, "load.turns_intended", rate("turns begun", "load.turns_started", "purple", true)),
-      ...some(run, "load.messages_sent", rate("sent", "load.messages_sent", "sky")),
+      ...some(run, "load.turns_intended", rate("turns begun", "load.turns_started", "yellow", true)),
+      ...some(run, "load.messages_sent", rate("sent", "load.messages_sent", "orange")),
       ...some(run, "load.messages_answered", { ...rate("answered", "load.messages_answered", "blue"), fill: true }),
-      ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "red")),
+      ...some(run, "load.pushes_sent", rate("pushes", "load.pushes_sent", "ink")),
       ...some(run, "load.pushes_ok", rate("pushes answered", "load.pushes_ok", "green")),
-      ...some(run, "load.http_ok", rate("HTTP requests answered", "load.http_ok", "orange")),
-      ...some(run, "load.messages_received", rate("received", "load.messages_received", "yellow")),
+      ...some(run, "load.http_ok", rate("HTTP requests answered", "load.http_ok", "purple")),
     ],
   }
+}
+
+/** Broadcasts make many times as many messages as users send, so they have a scale of their own. */
+function received(run: Run): ChartSpec {
+  return {
+    id: "received", title: "Messages received", height: 110,
+    help: "All messages that arrived each second: answers, and those that no user asked for.",
+    lines: hasBroadcasts(run) ? [{ ...rate("received", "load.messages_received", "blue"), fill: true }] : [],
+  }
+}
+
+/** Reports whether clearly more messages arrive than are answers. */
+export function hasBroadcasts(run: Run): boolean {
+  const sum = (id: string) => run.values(id).reduce((sum, growth) => sum + (growth || 0), 0)
+  return sum("load.messages_received") > 1.5 * (sum("load.messages_answered") + sum("load.pushes_ok") + sum("load.joins_ok"))
 }
 
 function latency(operation: string): ChartSpec {
@@ -151,7 +165,7 @@ function cpu(run: Run): ChartSpec {
       line("generator", "load.cpu_us", "blue"), line("server", server, "orange"),
       line("server's machine", "server_machine.busy_us", "red"),
       thread("server's thread", "server", "orange"),
-      thread("generator's thread", "client", "sky"),
+      thread("generator's thread", "client", "blue"),
     ],
   }
 }
@@ -231,7 +245,7 @@ const TROUBLE: [string, string, string][] = [
   ["TcpExt.TCPReqQFullDrop", "SYN queue drops", "purple"],
   ["TcpExt.TCPReqQFullDoCookies", "SYN cookies", "yellow"],
   ["Tcp.RetransSegs", "retransmits", "blue"],
-  ["TcpExt.TCPTimeouts", "retransmission time-outs", "sky"],
+  ["TcpExt.TCPTimeouts", "retransmission time-outs", "ink"],
   ["TcpExt.TCPAbortOnMemory", "aborts for want of memory", "red"],
   ["TcpExt.TCPTimeWaitOverflow", "TIME-WAIT overflows", "green"],
   ["TcpExt.RcvPruned", "pruned receive buffers", "green"],
@@ -245,7 +259,7 @@ function trouble(run: Run): ChartSpec {
     ...some(run, `server_kernel.${name}`, rate(`${label} (server)`, `server_kernel.${name}`, colour, true)),
   ])
   return {
-    id: "kernel", title: "The kernel's trouble", lines,
+    id: "kernel", title: "Kernel: drops and retransmits", lines,
     help: "Counters of the kernel that stay flat when all is well.",
   }
 }

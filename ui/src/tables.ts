@@ -1,19 +1,25 @@
 // The tables below the charts. They hold in text what the charts show.
 
-import { copyButton, h, table } from "./dom"
-import type { Exchange, Latency, LatencyStats, MachineOfRun, Operation, Run } from "./data"
+import { broken, type Child, folded, h, long, table, text, words } from "./dom"
+import type { Exchange, Judgement, Latency, LatencyStats, MachineOfRun, Operation, Run } from "./data"
 import { moment, show } from "./format"
 import { isOpen } from "./head"
+import { remedy } from "./remedy"
 
 export function tables(run: Run): HTMLElement {
-  const { summary } = run
   return h("div.tables", {},
     findings(run), operations(run), imported(run), steps(run), costs(run), machines(run),
-    summary.thresholds.length > 0 ? table("Thresholds", ["threshold", "measured", ""],
-      summary.thresholds.map(judgement => [judgement.threshold, judgement.measured,
-        judgement.met ? "met" : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")])) : null,
-    statuses(run), errors(run), exchanges(run), classes(run), probes(run), events(run), machine(run),
-    scenario(run))
+    thresholds(run),
+    statuses(run), errors(run), exchanges(run), classes(run), probes(run), events(run), scenario(run), machine(run))
+}
+
+function thresholds(run: Run): HTMLElement | null {
+  const all = run.summary.thresholds
+  if (all.length === 0) return null
+  const verdict = (judgement: Judgement): Child => judgement.met ? "met"
+    : isOpen(run, judgement) ? "not measured yet" : h("b.bad", {}, "missed")
+  return table("Thresholds", ["threshold", words(""), "measured"],
+    all.map(judgement => [judgement.threshold, verdict(judgement), judgement.measured]))
 }
 
 /** The scenario and the command. An imported run has no scenario. */
@@ -28,13 +34,13 @@ function findings(run: Run): HTMLElement | null {
   if (findings.length === 0 && unseen.length === 0) return null
   return h("section.table.wide", {}, h("h2", {}, "Findings, the most important first"),
     h("ol.findings", {}, findings.map((finding, index) => h("li", { id: `finding-${index + 1}` },
-      h("p", {}, h("span.side", {}, finding.side), " ", finding.text,
+      h("p", {}, h("span.side", {}, finding.side), " ", broken(finding.text),
         finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
       finding.machines?.length ? h("p.note", {}, `at ${finding.machines.join(", ")}`) : null,
       finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)
-        : finding.remedy ? h("p.remedy", {}, h("span", {}, "do"), h("code", {}, finding.remedy), copyButton(finding.remedy)) : null,
+        : finding.remedy ? remedy(finding.remedy) : null,
       h("ul.evidence", {}, finding.evidence.map(({ counter, from, to, at_ms }) =>
-        h("li", {}, h("code", {}, counter), ` ${number(from)} → ${number(to)} at ${moment(at_ms / 1000)}`)))))),
+        h("li", {}, h("code", {}, broken(counter)), ` ${number(from)} → ${number(to)} at ${moment(at_ms / 1000)}`)))))),
     unseen.length > 0 ? h("p.note", {}, `Could not be read: ${unseen.join("; ")}`) : null)
 }
 
@@ -48,8 +54,8 @@ function operations(run: Run): HTMLElement | null {
   const stats = run.summary.latency_stats ?? {}
   const latencies = (name: string, operation: Operation | undefined, of: string) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
-    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])])
-    waits(operation).forEach(([name, latency]) => rows.push([name, null, null, ...cells(latency)]))
+    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])],
+      ...waits(operation, 2))
   }
   latencies("connects", connect, "connect")
   latencies("messages", message, "message")
@@ -61,17 +67,7 @@ function operations(run: Run): HTMLElement | null {
   if (run.summary.run.imported) return rows.length > 0 ? table("Operations", heads, rows, "Latencies are those of the log.") : null
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
   return table("Operations", heads, rows,
-    "Latencies count from the intended moment. Unanswered: only the requests that got no answer, each for as long as it waited. "
-    + "With unanswered: answered and unanswered together; thresholds judge this row.")
-}
-
-/** Returns the rows below those of the answers: only the waits without an answer, and both together, as thresholds judge them. */
-function waits({ latency_us, unanswered_us, judged_us }: { latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency }): [string, Latency][] {
-  const rows: [string, Latency][] = []
-  if (unanswered_us && unanswered_us.count > 0) rows.push(["unanswered", unanswered_us])
-  const percentiles = ({ p50, p90, p95, p99, p999, max }: Latency) => [p50, p90, p95, p99, p999, max].join()
-  if (judged_us && percentiles(judged_us) !== percentiles(latency_us)) rows.push(["with unanswered", judged_us])
-  return rows
+    `Latencies count from the intended moment.${rows.some(([name]) => name === WITH_UNANSWERED) ? ` ${UNANSWERED_NOTE}` : ""}`)
 }
 
 /** What the log of another tool has of latencies without their values. */
@@ -92,11 +88,21 @@ function steps(run: Run): HTMLElement | null {
   const rows: (string | null)[][] = []
   for (const step of all) {
     rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"),
-      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])])
-    waits(step).forEach(([name, latency]) => rows.push([name, null, null, null, ...cells(latency)]))
+      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])], ...waits(step, 3))
   }
   return table("Steps", ["", "done", "errors", "mean rate", "count", ...statistics], rows)
 }
+
+/** The rows below a latency that has waits without an answer: what thresholds judge, and those waits alone. */
+function waits({ unanswered_us, judged_us }: Pick<Operation, "unanswered_us" | "judged_us">, blanks: number): (string | null)[][] {
+  if (!unanswered_us || unanswered_us.count === 0) return []
+  const row = (name: string, latency: Latency) => [name, ...Array<null>(blanks).fill(null), ...cells(latency)]
+  return [...judged_us ? [row(WITH_UNANSWERED, judged_us)] : [], row("unanswered", unanswered_us)]
+}
+
+const WITH_UNANSWERED = "with unanswered"
+const UNANSWERED_NOTE = "With unanswered: these answers, and the waits that no answer ended, as long as they had lasted; "
+  + "thresholds judge this row. Unanswered: these waits alone."
 
 const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]
 
@@ -113,7 +119,8 @@ function cellsOfLog({ count, percentiles_us, max_us }: LatencyStats): string[] {
 
 function costs(run: Run): HTMLElement | null {
   if (run.summary.run.imported) return null
-  const { generator, server, machine, message, push, http } = run.summary
+  const { generator, machine, message, push, http } = run.summary
+  const server = run.summary.server ?? run.summary.foreign_server
   const isHttp = http && !push && !message["sent"] && !message["answered"]
   const us = (value: number | null | undefined) => show(value ?? null, "us")
   const bytes = (value: number | null | undefined) => show(value ?? null, "bytes")
@@ -127,7 +134,7 @@ function costs(run: Run): HTMLElement | null {
 function machines(run: Run): HTMLElement | null {
   const all = run.summary.machines ?? []
   if (all.length === 0) return null
-  return table("Machines", ["agent", "users", "connects/s", "connect p99", "message p99", "lag p99", "busiest core", "CPUs used", "memory", "start", "lost"],
+  return table("Machines", ["agent", "users", "connects/s", "connect p99", "message p99", "lag p99", "busiest core", "CPUs used", "memory", "start", words("lost")],
     all.map(machine => [machine.name, show(machine.users_most, "count"), show(machine.connects_per_s_most, "rate"),
       show(machine.connect_us_p99_most, "us"), show(machine.message_us_p99_most, "us"), show(machine.lag_us_p99_most, "us"),
       show(machine.busiest_core_most, "share"), show(machine.cpu_cores_used, "cpus"), show(machine.rss_bytes_most, "bytes"),
@@ -162,12 +169,11 @@ function errors(run: Run): HTMLElement | null {
 
 function exchanges(run: Run): HTMLElement | null {
   const all = run.summary.exchanges ?? []
-  return all.length === 0 ? null
-    : table("First error of each kind", ["kind", "first and last", "where", "expected and received"], all.map(exchange => [
-      exchange.kind, times(exchange), place(exchange),
-      h("span", {}, "expected ", exchange.expected, h("br", {}), "received ", exchange.got,
-        exchange.awaited_elsewhere ? ", which another `expect` waits for" : "")]),
-      undefined, "words")
+  if (all.length === 0) return null
+  return table("First error of each kind", ["kind", words("first and last"), words("where"), text("expected and received")],
+    all.map(exchange => [exchange.kind, times(exchange), place(exchange), [
+      h("div", {}, "expected ", long(exchange.expected)),
+      h("div", {}, "received ", long(exchange.got), exchange.awaited_elsewhere ? ", which another `expect` waits for" : "")]]))
 }
 
 function times({ first_ms, last_ms }: Exchange): string {
@@ -207,12 +213,13 @@ function events(run: Run): HTMLElement | null {
   const shown = run.events.slice(0, 300)
   const more = run.events.length - shown.length + run.eventsLeftOut
   return shown.length === 0 ? null
-    : table("Events", ["at", "what happened"], shown.map(event => [moment(event.at_ms / 1000), event.text]),
-      more > 0 ? `and ${more} more; they are in the run file` : undefined, "words")
+    : table("Events", ["at", text("what happened")], shown.map(event => [moment(event.at_ms / 1000), long(event.text)]),
+      more > 0 ? `and ${more} more; they are in the run file` : undefined)
 }
 
+/** The facts of the machine. They are the same in each run there, so they are folded. */
 function machine(run: Run): HTMLElement | null {
   const facts = Object.entries(run.header.machine ?? {})
-  return facts.length === 0 ? null : table("Machine", ["", ""], facts.map(([name, value]) =>
-    [name, name === "memory_bytes" ? show(Number(value), "bytes") : value]), undefined, "words")
+  return facts.length === 0 ? null : folded(table("Machine and kernel", ["", text("")], facts.map(([name, value]) =>
+    [name, name === "memory_bytes" ? show(Number(value), "bytes") : long(value)])))
 }

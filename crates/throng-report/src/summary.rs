@@ -146,8 +146,8 @@ pub struct Summary {
     pub machine: MachineSummary,
     /// The server, if it reported its counters.
     pub server: Option<ServerSummary>,
-    /// The costs of a server that is not throng's, if its process was sampled. For screens only.
-    #[serde(skip)]
+    /// The costs of a server that is not throng's, if its process was sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub foreign_server: Option<ServerCosts>,
     /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use throng_base::units::{brief_count, brief_duration, brief_share, plural};
+use throng_base::units::{brief_duration, brief_share, plural, show_count};
 
 use super::escape::escape_lines;
 use super::markdown::{escaped, markdown_table};
@@ -139,12 +139,13 @@ fn bar(usage: f64) -> String {
     format!("{}{more} {}", "█".repeat(length.max(1)), brief_share(usage))
 }
 
-/// Shows a value of the knob with its unit.
+/// Shows a value of the knob with its unit, and with all its digits: values of one search may differ
+/// by little.
 pub fn show_value(record: &SearchRecord, value: f64) -> String {
     match &*record.header.unit {
         "s" => brief_duration(std::time::Duration::from_secs_f64(value.clamp(0.0, 1e9))),
-        unit if value.fract() == 0.0 && value < 1e15 => {
-            format!("{}{unit}", brief_count(value))
+        unit if value.fract() == 0.0 && (0.0..1e15).contains(&value) => {
+            format!("{}{unit}", show_count(value as u64))
         }
         unit => format!("{value}{unit}"),
     }
@@ -162,6 +163,14 @@ mod tests {
 
     use super::*;
     use crate::search::SearchRun;
+
+    #[test]
+    fn values_that_differ_by_little_are_shown_with_all_their_digits() {
+        let record = crate::search::tests::record();
+        let shown = [900.0, 1_600.0, 1_604.0, 12_500.0, 12_501.0, 1.5];
+        let shown = shown.map(|value| show_value(&record, value));
+        assert_eq!(shown, ["900", "1600", "1604", "12500", "12501", "1.5"]);
+    }
 
     #[test]
     fn the_report_of_a_degraded_run_is_named() {

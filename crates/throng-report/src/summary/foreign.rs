@@ -1,12 +1,15 @@
 //! The costs of a server that is not throng's, as its machine's kernel counts them.
 
+use serde::{Deserialize, Serialize};
+
 use super::growth::of_server;
 use super::memory::MemoryFold;
 use super::rates::{IntervalGrowth, cores_used, cost};
 use crate::{Interval, ProcessMetric, ProcessUse};
 
 /// The resources that a server used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ServerCosts {
     /// CPU per connection, in microseconds.
     pub cpu_us_per_connection: Option<f64>,
