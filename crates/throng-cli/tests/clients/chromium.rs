@@ -37,3 +37,10 @@ fn the_page_of_a_search_works_in_a_browser() {
     let chromium = Tool::command("chromium", &["--version"]);
     node_test("search.test.js", &Tool::packages().and(page).and(chromium));
 }
+
+#[test]
+fn the_layout_of_saved_pages_suits_phones_and_large_screens() {
+    let page = Tool::file("ui/dist/index.html", "the report's page is not built");
+    let chromium = Tool::command("chromium", &["--version"]);
+    node_test("layout.test.js", &Tool::packages().and(page).and(chromium));
+}

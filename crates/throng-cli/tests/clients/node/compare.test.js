@@ -63,7 +63,7 @@ test("the figures of the page are those of --json", async () => {
   assert.equal(await rows.count(), comparison.figures.length)
   for (const [index, { label, shown, changes: [change] }] of comparison.figures.entries()) {
     const cells = await rows.nth(index).locator("th, td").allInnerTexts()
-    const expected = [label, ...shown, change.shown, change.interval_shown, change.direction ?? ""]
+    const expected = [label, change.direction ?? "", change.shown, change.interval_shown, ...shown]
     assert.deepEqual(cells.map(cell => cell.trim()), expected)
   }
   const text = await page.locator("header").innerText()

@@ -39,7 +39,7 @@ test("the page of a run grows, steers it, and ends as the saved report", async (
   const page = await open(run.url)
   await grows(page)
   await page.locator(".live .state", { hasText: "live" }).waitFor()
-  assert.match(await page.locator("h1").innerText(), /so far: /)
+  assert.match(await page.locator("h1").innerText(), /^So far: /)
 
   const shown = () => page.locator(".bar .shown").innerText()
   await drag(page, "#connects .u-over", 0.25, 0.75)

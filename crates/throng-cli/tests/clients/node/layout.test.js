@@ -8,7 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { after, afterEach, before, test } from "node:test"
 import { promisify } from "node:util"
-import { Complaints, launch, openFile } from "./browser.js"
+import { Complaints, accessible, launch, openFile } from "./browser.js"
 import { NAMES, runFile } from "./runs.js"
 
 const { THRONG, THRONG_SHOTS } = process.env
@@ -46,6 +46,16 @@ for (const name of [...NAMES, "compare", "find"]) {
       await page.evaluate(() => document.querySelectorAll("details").forEach(details => { details.open = true }))
       assert.deepEqual(await page.evaluate(faults, { lines: LINES, headlineLines: HEADLINE_LINES }), [], `${width} pixels wide`)
       if (THRONG_SHOTS) await page.screenshot({ path: join(THRONG_SHOTS, `layout-${name}-${width}.png`), fullPage: true })
+      await page.context().close()
+    }
+  })
+}
+
+for (const [colorScheme, width] of [["dark", 360], ["light", 1300]]) {
+  test(`readers of all kinds can use the page of a sick run: ${colorScheme}`, async () => {
+    for (const name of ["sick", "compare"]) {
+      const page = await open(name, { colorScheme, viewport: { width, height: 900 } })
+      await accessible(page)
       await page.context().close()
     }
   })

@@ -3,7 +3,7 @@
 
 /** Returns the headings in the window of `page`, each with the id of its chart or the name of its part. */
 export function outline(page) {
-  return page.evaluate(() => [...document.querySelectorAll("h1 .grade, .bar, .chart h2, .table h2, .figures, .remedy code")]
+  return page.evaluate(() => [...document.querySelectorAll(".grade, .bar, .chart h2, .table h2, .figures, .remedy")]
     .filter(element => {
       const { top, bottom } = element.getBoundingClientRect()
       return bottom > 0 && top < innerHeight
