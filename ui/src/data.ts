@@ -17,6 +17,12 @@ export interface Finding {
   follows_from?: string | null; machines?: string[]
 }
 
+/** The verdict in a line and in its parts: what stopped the run, what became of it, and what to do. */
+export interface Diagnosis {
+  verdict: string; headline?: string; effect?: string; remedy?: string
+  findings: Finding[]; unseen: string[]
+}
+
 export interface Judgement { threshold: string; met: boolean; value: number | null; measured: string }
 
 /** The summary, as `--json` writes it. Only the fields that the page reads by name are typed. */
@@ -50,7 +56,7 @@ export interface Summary {
   foreign_server?: ServerCosts
   classes?: Record<string, Record<string, number>>
   thresholds: Judgement[]
-  diagnosis: { verdict: string; findings: Finding[]; unseen: string[] }
+  diagnosis: Diagnosis
 }
 
 export interface ServerCosts {
@@ -77,7 +83,7 @@ export interface MachineOfRun {
 /** A step with a name, or a transaction. */
 export interface StepOfRun {
   name: string; ok: number; errors: number; waiting: number; rate_mean: number | null
-  latency_us: Latency; unanswered_us: Latency; judged_us?: Latency
+  latency_us: Latency; unanswered_us: Latency; judged_us: Latency
 }
 
 /** The first error of a kind: its step, what the step expected, and what came. */

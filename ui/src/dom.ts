@@ -70,9 +70,10 @@ export function table(title: string, heads: (string | Column)[], rows: Child[][]
     note ? h("p.note", {}, note) : null)
 }
 
-/** Returns the classes of a cell. A few words stay on one line. */
+/** Returns the classes of a cell. A few words stay on one line, and many need a wider column. */
 function classOf(kind: Column["kind"], cell: Child): string {
-  return lengthOf(cell) <= SHORT ? `${kind} short` : kind
+  const length = lengthOf(cell)
+  return length <= SHORT ? `${kind} short` : length > MANY ? `${kind} many` : kind
 }
 
 function lengthOf(child: Child): number {
@@ -81,6 +82,7 @@ function lengthOf(child: Child): number {
 }
 
 const SHORT = 14
+const MANY = 40
 
 /** Reports whether columns need the whole page: many, or a text. */
 function isWide(columns: Column[]): boolean {

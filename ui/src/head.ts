@@ -7,12 +7,13 @@ import { remedy } from "./remedy"
 
 export function head(run: Run): HTMLElement {
   const { summary, header } = run
-  const [cause] = summary.diagnosis.findings
+  const { diagnosis } = summary
+  const [cause] = diagnosis.findings
   // While a run goes on it is not over, which is no news.
   const cut = run.live ? null : summary.run.incomplete
   const missed = summary.thresholds.filter(threshold => !threshold.met && !isOpen(run, threshold))
   const open = summary.thresholds.filter(threshold => isOpen(run, threshold))
-  const toDo = cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : ""
+  const toDo = diagnosis.remedy ?? (cause && !cause.follows_from && cause.severity !== "noted" ? cause.remedy : "")
   const hasBegun = !run.live || summary.duration_s > 0
   return h("header.head", {},
     h("p.run", {}, h("b", {}, "throng"), ` ${header.throng_version}`, " · ", run.title && `${run.title} · `, header.scenario.path || "run",
@@ -20,6 +21,7 @@ export function head(run: Run): HTMLElement {
       header.started ? [" · ", h("time", { datetime: header.started }, header.started.replace("T", " ").replace("Z", " UTC"))] : null),
     hasBegun ? headline(`${run.live ? "So far: " : ""}${cut ? `Incomplete: ${cut}. ` : ""}${sentence(run)}`)
       : h("h1", {}, "The run has just begun."),
+    hasBegun && diagnosis.effect ? h("p.more", {}, broken(diagnosis.effect)) : null,
     toDo ? remedy(toDo) : null,
     summary.thresholds.length > 0 ? h("p.thresholds", {},
       missed.length === 0 && open.length > 0 ? `Not measured yet: ${open.map(({ threshold }) => threshold).join(", ")}`
@@ -66,10 +68,10 @@ function measurement(run: Run, cut: string | null): Child[] {
   ]
 }
 
-/** Returns the verdict, without the remedy that stands beside it. */
+/** Returns what stopped the run, or the verdict without the remedy that stands beside it. */
 function sentence(run: Run): string {
-  const verdict = run.summary.diagnosis.verdict
-  return verdict.split("; do: ")[0]?.replace(/\.?$/, ".") ?? verdict
+  const { headline, verdict } = run.summary.diagnosis
+  return headline || (verdict.split("; do: ")[0] ?? verdict).replace(/\.?$/, ".")
 }
 
 /** Reports whether the run has more than one interval, as all but imported summaries have. */

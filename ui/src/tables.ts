@@ -54,8 +54,8 @@ function operations(run: Run): HTMLElement | null {
   const stats = run.summary.latency_stats ?? {}
   const latencies = (name: string, operation: Operation | undefined, of: string) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
-    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])],
-      ...waits(operation, 2))
+    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])])
+    waits(operation).forEach(([name, latency]) => rows.push([name, null, null, ...cells(latency)]))
   }
   latencies("connects", connect, "connect")
   latencies("messages", message, "message")
@@ -67,7 +67,17 @@ function operations(run: Run): HTMLElement | null {
   if (run.summary.run.imported) return rows.length > 0 ? table("Operations", heads, rows, "Latencies are those of the log.") : null
   rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
   return table("Operations", heads, rows,
-    `Latencies count from the intended moment.${rows.some(([name]) => name === WITH_UNANSWERED) ? ` ${UNANSWERED_NOTE}` : ""}`)
+    "Latencies count from the intended moment. Unanswered: only the requests that got no answer, each for as long as it waited. "
+    + "With unanswered: answered and unanswered together; thresholds judge this row.")
+}
+
+/** Returns the rows below those of the answers: only the waits without an answer, and both together, as thresholds judge them. */
+function waits({ latency_us, unanswered_us, judged_us }: { latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency }): [string, Latency][] {
+  const rows: [string, Latency][] = []
+  if (unanswered_us && unanswered_us.count > 0) rows.push(["unanswered", unanswered_us])
+  const percentiles = ({ p50, p90, p95, p99, p999, max }: Latency) => [p50, p90, p95, p99, p999, max].join()
+  if (judged_us && percentiles(judged_us) !== percentiles(latency_us)) rows.push(["with unanswered", judged_us])
+  return rows
 }
 
 /** What the log of another tool has of latencies without their values. */
@@ -88,21 +98,11 @@ function steps(run: Run): HTMLElement | null {
   const rows: (string | null)[][] = []
   for (const step of all) {
     rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"),
-      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])], ...waits(step, 3))
+      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])])
+    waits(step).forEach(([name, latency]) => rows.push([name, null, null, null, ...cells(latency)]))
   }
   return table("Steps", ["", "done", "errors", "mean rate", "count", ...statistics], rows)
 }
-
-/** The rows below a latency that has waits without an answer: what thresholds judge, and those waits alone. */
-function waits({ unanswered_us, judged_us }: Pick<Operation, "unanswered_us" | "judged_us">, blanks: number): (string | null)[][] {
-  if (!unanswered_us || unanswered_us.count === 0) return []
-  const row = (name: string, latency: Latency) => [name, ...Array<null>(blanks).fill(null), ...cells(latency)]
-  return [...judged_us ? [row(WITH_UNANSWERED, judged_us)] : [], row("unanswered", unanswered_us)]
-}
-
-const WITH_UNANSWERED = "with unanswered"
-const UNANSWERED_NOTE = "With unanswered: these answers, and the waits that no answer ended, as long as they had lasted; "
-  + "thresholds judge this row. Unanswered: these waits alone."
 
 const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]
 
