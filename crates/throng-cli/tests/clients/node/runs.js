@@ -12,6 +12,8 @@ const CLASS = "administrator_of_the_whole_organisation"
 const SYSCTLS = ["net.core.somaxconn", "net.core.netdev_max_backlog", "net.ipv4.tcp_abort_on_overflow", "net.ipv4.tcp_max_syn_backlog",
   "net.ipv4.ip_local_port_range", "net.netfilter.nf_conntrack_max", "fs.epoll.max_user_watches", "net.ipv4.tcp_max_tw_buckets"]
 
+const STATS = { count: 600, mean_us: 900, deviation_us: 90, min_us: 400, max_us: 8000, percentiles_us: { p95: 2700 } }
+
 /** What runs have that a healthy one has not. */
 const RUNS = {
   healthy: {},
@@ -29,6 +31,7 @@ const RUNS = {
     thresholds: ["connect.p99 < 1us", "message.p99 < 1us", "errors < 1%"],
   },
   slow: { us: 400_000, server: "throng", unanswered: 30, thresholds: ["message.p99 < 100ms"] },
+  imported: { imported: true },
   cut: {
     cut: true, errors: { closed_by_peer: 90 },
     exchanges: [exchange("closed_by_peer", `the answer to ${UUID}`, `an end of the stream after ${MESSAGE}`)],
@@ -45,12 +48,14 @@ export function runFile(name) {
   return lines.map(line => `${JSON.stringify(line)}\n`).join("")
 }
 
-function header(name, { thresholds = [] }) {
+function header(name, { thresholds = [], imported }) {
   return {
     schema: "throng.run/1", started: "2026-11-21T06:57:21Z", throng_version: "0.0.1",
     command: ["throng", "run", `${name}.yaml`, "--target", `ws://127.0.0.1:8099/socket/${UUID}?token=***`],
     scenario: { path: `scenarios/${name}.yaml`, source: scenario(thresholds) },
     target: "ws://127.0.0.1:8099/socket", users_planned: 300, planned_ms: SECONDS * 1000, target_is_here: true,
+    imported: imported && { tool: "another tool", version: "1.2.3", format: "another.log", file: `results/${UUID}/log`,
+      latency_stats: { connect: STATS, [`step.GET /api/v1/organisations/${UUID}`]: STATS } },
     machine: { kernel: "6.12.8", cpus: "2", memory_bytes: "8589934592", ...Object.fromEntries(SYSCTLS.map(name => [name, "4096"])) },
   }
 }
