@@ -169,7 +169,7 @@ mod tests {
         let record = crate::search::tests::record();
         let shown = [900.0, 1_600.0, 1_604.0, 12_500.0, 12_501.0, 1.5];
         let shown = shown.map(|value| show_value(&record, value));
-        assert_eq!(shown, ["900", "1600", "1604", "12500", "12501", "1.5"]);
+        assert_eq!(shown, ["900", "1.6k", "1604", "12.5k", "12501", "1.5"]);
     }
 
     #[test]
