@@ -9,6 +9,7 @@ pub(crate) mod find;
 pub(crate) mod fleet;
 pub(crate) mod import;
 pub(crate) mod import_log;
+pub(crate) mod init;
 pub(crate) mod lab;
 pub(crate) mod man;
 pub(crate) mod plan;

@@ -27,8 +27,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use commands::{
-    agent, compare, completions, ctl, doctor, find, fleet, import, import_log, lab, man, plan,
-    report, run, schema, serve, top, trial,
+    agent, compare, completions, ctl, doctor, find, fleet, import, import_log, init, lab, man,
+    plan, report, run, schema, serve, top, trial,
 };
 use exit::{Exit, Failure, exit_codes};
 
@@ -43,6 +43,7 @@ struct Throng {
 #[derive(Debug, Subcommand)]
 enum Command {
     Serve(Box<serve::Serve>),
+    Init(init::Init),
     Run(Box<run::Run>),
     Try(trial::Try),
     Find(find::Find),
@@ -66,6 +67,7 @@ const EXAMPLES: &str = concat!(
     "\
 Examples:
   throng serve echo                        start a server on 127.0.0.1:5555
+  throng init ws://127.0.0.1:8080/ws       write a first scenario for a server
   throng try scenario.yaml                 show what one user sends and receives
   throng run scenario.yaml                 load it
   throng find scenario.yaml --slo 'connect.p99 < 50ms'
@@ -95,6 +97,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Serve(serve) => serve.run(),
+        Command::Init(init) => init.run(),
         Command::Run(run) => run.run(),
         Command::Try(trial) => trial.run(),
         Command::Find(find) => find.run(),

@@ -13,6 +13,8 @@ ANSWERS = {
     "/hang": OK % (100, b"0123456789"),
     "/large": OK % (5000, b"x" * 5000),
     "/gzip": b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabc",
+    "/json": b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00",
+    "/plain": b"HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nno",
     "/latin": b"HTTP/1.1 200 OK\r\nserver: Caf\xe9\r\ncontent-length: 2\r\n\r\nok",
 }
 async def serve(reader, writer):
@@ -100,4 +102,21 @@ fn a_trial_tells_the_length_of_a_body_and_the_names_in_a_head() {
     let file = scenario(&place, &port, "[get: /gzip]");
     let run = place.throng(&["run", &file, "--details"]);
     assert!(run.stdout.contains("cannot be read: the transfer-encoding is not"), "{run:#?}");
+}
+
+#[test]
+fn a_check_of_a_compressed_body_says_that_it_is_compressed() {
+    let place = TestDir::new();
+    let Some((_server, port)) = server(&place) else { return };
+    let says = "compressed (`content-encoding: gzip`), and throng does not decompress it";
+    for check in ["expect: {json: {ok: true}}", "capture: {id: /id}", "expect: {contains: a}"] {
+        let file = scenario(&place, &port, &format!("[get: {{path: /json, {check}}}]"));
+        let trial = place.throng(&["try", &file]).exits_with(1);
+        assert!(trial.stdout.contains(says), "{check}: {trial:#?}");
+    }
+    let run = run(&place, "s.yaml");
+    assert!(run["exchanges"].to_string().contains("does not decompress it"), "{run:#}");
+    let file = scenario(&place, &port, "[get: {path: /plain, expect: {text: a}}]");
+    let trial = place.throng(&["try", &file]).exits_with(1);
+    assert!(!trial.stdout.contains("decompress"), "{trial:#?}");
 }

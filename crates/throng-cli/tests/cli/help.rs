@@ -9,6 +9,7 @@ fn help_has_examples_and_exit_codes() {
     let place = TestDir::new();
     for command in [
         "serve",
+        "init",
         "run",
         "agent",
         "fleet",
@@ -144,6 +145,10 @@ fn a_terminal_gets_a_view_and_then_the_report() {
     assert!(view.contains("good.yaml") && view.contains('━'), "{view:?}");
     assert!(view.contains("connected") && view.contains("errors"), "{view:?}");
     assert!(after.contains("run file: run.jsonl") && !after.contains(ENTER), "{after:?}");
+    let both = on_a_terminal(&place, "run good.yaml --interval 200ms --ui", true);
+    let (before, view) = both.split_once(ENTER).unwrap_or_else(|| panic!("{both:?}"));
+    assert!(before.contains("live page: http://127.0.0.1:"), "{before:?}");
+    assert!(view.contains("live page: http://127.0.0.1:") && view.contains('━'), "{view:?}");
     let plain = on_a_terminal(&place, "run good.yaml --interval 200ms --no-tui", true);
     assert!(!plain.contains(ENTER) && plain.contains("  connected "), "{plain:?}");
 }
@@ -160,6 +165,8 @@ fn the_reference_of_commands_names_every_flag() {
     let place = TestDir::new();
     for command in [
         "serve",
+        "init",
+        "init",
         "run",
         "try",
         "agent",

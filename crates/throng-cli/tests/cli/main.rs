@@ -5,6 +5,7 @@ mod answers;
 mod broadcast;
 mod calibrate;
 mod compare;
+mod cookbook;
 mod displays;
 mod end;
 mod export;
@@ -18,6 +19,7 @@ mod help;
 mod hostile;
 mod import;
 mod import_log;
+mod init;
 mod metrics;
 mod named;
 // The tests of the bus use the rest.

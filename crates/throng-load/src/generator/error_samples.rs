@@ -198,7 +198,8 @@ pub(super) fn describe_http(
         }
         HttpDifference::Body => {
             let message = message_of(answer.body);
-            let why = expected.body.as_ref().map(|rule| rule.difference(message, excerpt));
+            let differs = || expected.body.as_ref().map(|rule| rule.difference(message, excerpt));
+            let why = describe_coding(answer, excerpt).or_else(differs);
             format!("{}: {}", excerpt.bytes(answer.body), why.unwrap_or_default())
         }
         HttpDifference::Field(index) => {
@@ -207,6 +208,20 @@ pub(super) fn describe_http(
             format!("{text}: {}", missing.unwrap_or_default())
         }
     }
+}
+
+/// Describes the coding of a body that nothing here decodes (RFC 9110 section 8.4), if it has one:
+/// no check of its content can succeed.
+fn describe_coding(answer: &HttpResponse<'_>, excerpt: Excerpt<'_>) -> Option<String> {
+    let coding = answer.head.headers.get("content-encoding")?;
+    let is_coded = !coding.trim().is_empty() && !coding.trim().eq_ignore_ascii_case("identity");
+    is_coded.then(|| {
+        format!(
+            "the body is compressed (`content-encoding: {}`), and throng does not decompress it; \
+             remove `accept-encoding` from the request",
+            excerpt.word(coding)
+        )
+    })
 }
 
 /// Describes what has arrived of an answer to an HTTP request.

@@ -106,9 +106,18 @@ pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> 
     } else {
         return Some(template.with_escape(Escape::Percent));
     };
-    reader.error(node.span.clone(), format!("`path` must be a path such as {example}"), label);
+    let title = format!("`path` must be a path such as {example}");
+    let mistake = reader.error(node.span.clone(), title, label);
+    if matches!(template.segments().first(), Some(Segment::Variable(..))) {
+        mistake.help = Some(WHOLE_PATH_HELP.to_owned());
+    }
     None
 }
+
+/// The advice for a path that is all in a variable. Its value would be percent-encoded, so no
+/// capture can hold a path of several segments.
+const WHOLE_PATH_HELP: &str = "keep only the part behind the last `/`: `capture: {id: {header: \
+                               location, regex: \"([^/]+)$\"}}`, then `/items/${id}`";
 
 /// Reads additional header fields of a request or an upgrade.
 pub(crate) fn read_headers(

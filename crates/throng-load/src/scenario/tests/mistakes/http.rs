@@ -7,6 +7,16 @@ fn http(steps: &str) -> String {
 }
 
 #[test]
+fn a_path_that_is_all_in_a_variable_is_refused_with_a_way_out() {
+    let shown = http(
+        "  - post: {path: /items, capture: {loc: {header: location}}}
+  - get: \"${loc}\"
+",
+    );
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
 fn a_request_after_a_connect() {
     let shown = user_of(
         "ws",
