@@ -12,7 +12,7 @@ fn check(kind: &str, url: impl Fn(&str) -> String, protocol: &str, answered: &st
     place.throng(&["try", "scenario.yaml", "--no-wait"]).exits_with(0);
     let text = std::fs::read_to_string(place.path("scenario.yaml")).unwrap();
     // No threshold depends on the machine.
-    let text = text.replace("over: 5s", "over: 500ms").replace("for: 1", "for: ");
+    let text = text.replace("over: 5s", "over: 500ms").replace("for: 1", "for: 1.");
     let text = text.replace("0ms\n", "00s\n");
     place.write("short.yaml", &text);
     let run = place.throng(&["run", "short.yaml", "--json", "short.json"]);
