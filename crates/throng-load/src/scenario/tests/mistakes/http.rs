@@ -13,7 +13,15 @@ fn a_path_that_is_all_in_a_variable_is_refused_with_a_way_out() {
   - get: \"${loc}\"
 ",
     );
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r#"
+error: `path` must be a path such as /login
+ --> test.yaml:5:10
+  |
+5 |   - get: "${loc}"
+  |          ^^^^^^^^ must begin with /
+  |
+  = help: keep only the part behind the last `/`: `capture: {id: {header: location, regex: "([^/]+)$"}}`, then `/items/${id}`
+"#);
 }
 
 #[test]
