@@ -89,7 +89,7 @@ impl StarterUrl {
     }
 }
 
-/// Reports whether a path is that of a Phoenix socket: phoenix.js connects to `/websocket` below the
+/// Reports whether a path leads to a Phoenix socket: phoenix.js connects to `/websocket` below the
 /// path of the socket.
 fn is_phoenix(path: &str) -> bool {
     path.strip_suffix("/websocket").is_some_and(|socket| !socket.is_empty())

@@ -13,7 +13,8 @@ ANSWERS = {
     "/hang": OK % (100, b"0123456789"),
     "/large": OK % (5000, b"x" * 5000),
     "/gzip": b"HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabc",
-    "/json": b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00",
+    "/json": b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n"
+             b"\x1f\x8b\x08\x00",
     "/plain": b"HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\nno",
     "/latin": b"HTTP/1.1 200 OK\r\nserver: Caf\xe9\r\ncontent-length: 2\r\n\r\nok",
 }
