@@ -18,7 +18,7 @@ fn check(kind: &str, url: impl Fn(&str) -> String, protocol: &str, answered: &st
     let run = place.throng(&["run", "short.yaml", "--json", "short.json"]);
     assert!(matches!(run.code, Some(0 | 3)), "{run:#?}");
     let summary = place.json("short.json");
-    let count = summary.pointer(answered).and_then(|it| it.as_u64());
+    let count = summary.pointer(answered).and_then(serde_json::Value::as_u64);
     assert!(count.is_some_and(|count| count > 0), "{answered}: {summary:#}");
 }
 
