@@ -6,12 +6,13 @@ It says its port in its first line.
 import asyncio
 import base64
 import hashlib
+import itertools
 import json
 from urllib.parse import parse_qs, urlsplit
 
 REASONS = {200: "OK", 201: "Created", 204: "No Content", 304: "Not Modified",
            401: "Unauthorized", 404: "Not Found", 412: "Precondition Failed"}
-rooms, items = {}, {}
+rooms, items, ids = {}, {}, itertools.count(1)
 
 
 def answer(writer, status, body=None, headers=()):
@@ -24,7 +25,7 @@ def item(writer, method, path, headers, body):
     """Answers a request for the items or for one of them."""
     name = path.removeprefix("/items/")
     if path == "/items" and method == "POST":
-        name = str(len(items) + 1)
+        name = str(next(ids))
         items[name] = body
         return answer(writer, 201, {"id": int(name)}, [f"location: /items/{name}"])
     if name not in items:
