@@ -260,7 +260,6 @@ const TURNS_RECORDED_MAX: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_engine::Arrival;
 
     use super::super::incidents::gap_of_all;
     use super::*;
@@ -277,7 +276,7 @@ mod tests {
         let mut answered = |from, sent, now| {
             let place = ErrorPlace { program: &program, class: 0, pc: 0, user: 0 };
             let (stats, samples) = (&mut stats, &mut samples);
-            let timing = AnswerTiming { seen_at: now, arrival: Arrival::Unknown { weight: 1 } };
+            let timing = AnswerTiming::own(now);
             let record = Record::HttpAnswered { status: 200, difference: None, from, sent, timing };
             Recorder { stats, samples, now, place }.record(record);
             gap_of_all(&[stats.incidents], at(0)).map(|gap| (gap.from_ms, gap.to_ms))
