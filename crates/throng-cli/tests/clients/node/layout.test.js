@@ -1,5 +1,5 @@
-// The layout of saved pages at the widths of phones and of large screens. The runs are made here, so
-// that each has the texts that are hard to lay out. THRONG_SHOTS is a folder for screenshots.
+// The layout of saved pages at the widths of phones and of large screens. The runs are made here,
+// so that each has the texts that are hard to lay out. THRONG_SHOTS is a folder for screenshots.
 
 import assert from "node:assert/strict"
 import { execFile } from "node:child_process"

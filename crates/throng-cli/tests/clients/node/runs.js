@@ -1,5 +1,5 @@
-// Run files whose pages are hard to lay out: small, the same everywhere, and made of nothing that was
-// measured. They have texts as long as any run has them.
+// Run files whose pages are hard to lay out: small, the same everywhere, and made of nothing that
+// was measured. They have texts as long as any run has them.
 
 import { deflateSync } from "node:zlib"
 
