@@ -87,7 +87,17 @@ mod tests {
     fn connection(inode: u32, receive_queue: u32, state: u8) -> Diag {
         let addr = "127.0.0.1:5555".parse().unwrap();
         let (local, peer) = (addr, addr);
-        Diag { state, local, peer, receive_queue, send_queue: 0, uid: 0, inode, drops: None, v6_only: None }
+        Diag {
+            state,
+            local,
+            peer,
+            receive_queue,
+            send_queue: 0,
+            uid: 0,
+            inode,
+            drops: None,
+            v6_only: None,
+        }
     }
 
     #[test]
