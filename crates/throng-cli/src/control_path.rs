@@ -65,8 +65,9 @@ pub(crate) fn control_path(
         [] => Err(Failure::new(match role {
             Some(ProcessRole::Load) => "no throng process runs a load on this machine",
             Some(ProcessRole::Server) => {
-                "no throng server of this user runs on this machine; start one with `throng serve`, \
-                 or watch a server of another program with `throng doctor --watch --port PORT`"
+                "no throng server of this user runs on this machine; start one with `throng \
+                 serve`, or watch a server of another program with `throng doctor --watch --port \
+                 PORT`"
             }
             None => "no throng process of this user runs on this machine",
         })),

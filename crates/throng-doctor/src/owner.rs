@@ -400,8 +400,8 @@ mod tests {
             std::os::unix::fs::symlink(to, path).unwrap();
         };
         write("proc/thread-self/net/tcp", TABLE);
-        let third = "  local_address inode\n 0: 00000000000000000000000001000000:0051 0:0 0A 0:0 0:0 0 \
-                     0 0 7004 1\n";
+        let third = "  local_address inode\n 0: 00000000000000000000000001000000:0051 0:0 0A 0:0 \
+                     0:0 0 0 0 7004 1\n";
         write("proc/thread-self/net/tcp6", third);
         // The second thread has a table of its own, with the same numbers.
         link("proc/10/fd/7", "socket:[7009]");

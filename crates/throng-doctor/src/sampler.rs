@@ -48,8 +48,8 @@ pub struct SamplerOptions {
     pub scope: ListenerScope,
     /// Processes to sample. Control groups are those of the first one, or of this process.
     pub processes: Vec<WatchedProcess>,
-    /// True to count the established connections of the listeners, too. The kernel describes each one
-    /// to the sampler.
+    /// True to count the established connections of the listeners, too. The kernel describes each
+    /// one to the sampler.
     pub counts_established: bool,
 }
 

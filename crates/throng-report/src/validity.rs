@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | generator lag, p99 over the run | above 10 ms | above 100 ms |
 //! | that lag in the smallest p99, timed arrivals | above 10 ms and 10 % | above 100 ms and 50 % |
-//! | read so late that p50 or p99 of a latency is uncertain by that part, and by 1 ms | above 10 % | |
+//! | p50 or p99 of a latency uncertain by late reads | above 10 % and 1 ms | |
 //! | answers that may belong to another user or request | above 1 % | above 5 % |
 //! | answers without a latency, since they may be late ones | above 1 % | above 50 % |
 //! | times that the server sent what no HTTP request asked for, of all answers | above 1 % | |
@@ -27,8 +27,8 @@
 //! So the lag counts as a part of the smallest latency in the report.
 //!
 //! A late generator reads an answer together with what arrived after it. The kernel then reports
-//! the arrival of the last byte, an upper bound. By how much it may be too large is seen in how much
-//! later the generator read: the difference of the two latencies at the same percentile. This counts
+//! the arrival of the last byte, an upper bound. The difference of the two latencies at the same
+//! percentile shows how much later the generator read, and so how uncertain the bound is. It counts
 //! where more than one answer in a hundred has no exact arrival.
 //!
 //! An arrival depends on no answer, so the generator causes every missing arrival. A turn of

@@ -101,7 +101,8 @@ fn lost_route(stage: &mut Stage) -> Provoked {
 fn large_packets_dropped(stage: &mut Stage) -> Provoked {
     let arrivals = "load: [{arrivals: {rate: 10/s, for: 7s}}]\n\
                     user: [connect, {repeat: {times: 4, \
-                    do: [send: {random: 8KiB}, expect: {bytes: 8192, timeout: 2s}, wait: 100ms]}}]\n";
+                    do: [send: {random: 8KiB}, \
+                    expect: {bytes: 8192, timeout: 2s}, wait: 100ms]}}]\n";
     cut(stage, arrivals, |stage| stage.at_server(&dropping("meta length > 1000")))
 }
 

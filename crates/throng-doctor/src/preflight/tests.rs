@@ -92,7 +92,7 @@ fn a_million_pairs_fit_on_24_gigabytes() {
     assert!(whole.fits(), "{whole}");
     assert_eq!(whole.nearest().unwrap().id, "memory");
     assert!((2_500_000..3_000_000).contains(&whole.holds().unwrap()), "{whole}");
-    assert!(found(&whole, "fd_tables").because.contains("needs `--cores 51`"), "{whole}");
+    assert!(found(&whole, "fd_tables").because.contains("throng serve --cores 51"), "{whole}");
     assert_eq!(
         found(&whole, "tcp_hash").state,
         CheckState::Tight,

@@ -188,8 +188,8 @@ const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Severity;
     use throng_report::runfile::Ceiling;
+    use throng_report::{ArrivalLatencies, Severity};
 
     use super::super::fixture::Run;
     use super::*;
@@ -261,7 +261,10 @@ mod tests {
                     histogram.clear();
                     histogram.record_n(us, 1_000);
                 }
-                load.arrival.message.record_n(us, 1_000);
+                load.arrival = ArrivalLatencies::default();
+                for histogram in [&mut load.arrival.connect, &mut load.arrival.message] {
+                    histogram.record_n(us, 1_000);
+                }
             })
         };
         answered_after(900_000).is_silent(&RULE);

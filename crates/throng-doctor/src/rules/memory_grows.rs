@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule::new("memory_grows", find).with(&[RuleTrait::
 
 /// Looks at the server's resident memory while the load stays the same. A heap that fills up to the
 /// next collection, or a cache that fills, slows down its growth; a leak does not. A runtime with a
-/// collector fills its heap first: until then nobody can know what it would keep.
+/// collector fills its heap first: until then what it would keep is not known.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let samples = while_it_ran(run);
     let held = SteadyLoad::of_samples(samples);

@@ -232,7 +232,8 @@ mod tests {
     /// A run whose server's process ends every two seconds with its 60 connections. The listener
     /// stays, so that connects succeed at once, and before the end of the process is noticed.
     fn looping(ends: usize) -> Run {
-        let is_end = move |second: u64| second.is_multiple_of(2) && (2..=2 * ends as u64).contains(&second);
+        let is_end =
+            move |second: u64| second.is_multiple_of(2) && (2..=2 * ends as u64).contains(&second);
         Run::quiet()
             .loaded(move |load, second| {
                 let at = 1_000 * second;

@@ -338,7 +338,7 @@ mod tests {
             "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap().judge(&summary);
         let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
         assert!(
-            verdict.contains("asked < 100ms at 800 connections")
+            verdict.contains("required < 100ms at 800 connections")
                 && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
             "{verdict}"
         );

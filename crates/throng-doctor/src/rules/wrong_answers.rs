@@ -236,8 +236,8 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "http_too_large",
         is_connect: false,
-        what: "The server's answer to {n} was too large: a head has 16 KiB at most, and a body that \
-               a step reads 1 MiB",
+        what: "The server's answer to {n} was too large: a head has 16 KiB at most, and a body \
+               that a step reads 1 MiB",
         noun: ["HTTP request", "HTTP requests"],
         of: |run| run.summary.http_requests(),
         shows_expected: false,
@@ -493,8 +493,8 @@ mod tests {
         let protocol = answering(Some("sec-websocket-protocol"), "it was not offered");
         assert_eq!(
             protocol.first_sentence(),
-            "The answer to all 200 upgrades has a wrong sec-websocket-protocol: it was not offered; \
-             the first: `HTTP/1.1 101`"
+            "The answer to all 200 upgrades has a wrong sec-websocket-protocol: it was not \
+             offered; the first: `HTTP/1.1 101`"
         );
         assert!(protocol.remedy.starts_with("offer the subprotocol"), "{protocol}");
         let head = answering(None, "the head is too long");

@@ -365,7 +365,7 @@ fn a_machine_without_cpu_time_is_the_likely_cause() {
     });
     assert_eq!(
         judged(&full, &["message.rate_mean > 5000/s"]),
-        "Missed: message.rate_mean 1k/s, asked > 5000/s; most likely for lack of CPU time: the \
+        "Missed: message.rate_mean 1k/s, required > 5000/s; most likely for lack of CPU time: the \
          CPUs of this machine were busy for 99 % at most; do: run it with less load, or on more \
          CPUs."
     );

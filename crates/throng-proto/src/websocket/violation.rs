@@ -110,8 +110,8 @@ impl Violation {
                 "the response has an extension that was not offered (RFC 7692 section 7.1)"
             }
             Self::ResponseDeflate => {
-                "a parameter of permessage-deflate in the response does not fit the offer (RFC 7692 \
-                 section 7.1)"
+                "a parameter of permessage-deflate in the response does not fit the offer (RFC \
+                 7692 section 7.1)"
             }
             Self::ReservedBit => "a reserved bit is set (RFC 6455 section 5.2)",
             Self::ReservedOpcode => "an opcode is reserved (RFC 6455 section 5.2)",

@@ -139,8 +139,8 @@ fn bar(usage: f64) -> String {
     format!("{}{more} {}", "█".repeat(length.max(1)), brief_share(usage))
 }
 
-/// Shows a value of the knob with its unit, and with all its digits: values of one search may differ
-/// by little.
+/// Shows a value of the knob with its unit and all of its digits, since values of one search may
+/// differ by little.
 pub fn show_value(record: &SearchRecord, value: f64) -> String {
     match &*record.header.unit {
         "s" => brief_duration(std::time::Duration::from_secs_f64(value.clamp(0.0, 1e9))),
