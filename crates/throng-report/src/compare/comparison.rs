@@ -6,7 +6,7 @@ use super::bootstrap::{DRAWS, SEED};
 use super::estimate::{CONFIDENCE, Difference, Estimate, compare};
 use super::figure::{Better, FIGURES, FigureReader, SideReader, step_figures};
 use super::mismatch::{Mismatch, mismatches};
-use super::percent::{digits, percent, times};
+use super::percent::{digits, factor, percent};
 use super::regression::{Regression, RegressionResult};
 use super::side::{CompareRun, ComparisonSide, side_name};
 use crate::Grade;
@@ -242,16 +242,16 @@ impl FigureRow {
             let interval = &change.interval_shown;
             return format!("{name} {verb} from {before} to {after} (95 % interval {interval})");
         };
-        if let Some(times) = times(ratio) {
+        if let Some(factor) = factor(ratio) {
             let [low, high] = [low, high].map(percent);
             return format!(
-                "{name} is {times} as large (95 % interval {}), from {before} to {after}",
+                "{name} is {factor} times as large (95 % interval {}), from {before} to {after}",
                 interval_of(&low, &high)
             );
         }
         let by = digits((100.0 * (ratio - 1.0)).abs());
-        if let Some(high) = times(high) {
-            let low = percent(low);
+        if factor(high).is_some() {
+            let [low, high] = [low, high].map(percent);
             return format!(
                 "{name} {verb} by {by} % (95 % interval {low} to {high}), from {before} to {after}"
             );
@@ -303,9 +303,8 @@ impl FigureChange {
 
 /// Returns an interval of two changes, `+12 to +35 %`, with their unit once if it is the same.
 fn interval_of(low: &str, high: &str) -> String {
-    let units = [" %", " times"];
-    let unit = units.iter().find(|unit| low.ends_with(*unit) && high.ends_with(*unit));
-    format!("{} to {high}", unit.map_or(low, |unit| low.trim_end_matches(*unit)))
+    let low = if high.ends_with(" %") { low.trim_end_matches(" %") } else { low };
+    format!("{low} to {high}")
 }
 
 /// Returns the most important changes of a side: what got worse first, then by size.

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::estimate::{Difference, Estimate, compare};
 use super::figure::FigureReader;
-use super::percent::{digits, times};
+use super::percent::{digits, factor};
 use crate::threshold::ThresholdError;
 
 /// A change that is too much. Parsed with [`str::parse`].
@@ -119,9 +119,10 @@ impl Regression {
     fn show(&self, change: f64) -> String {
         match self.limit {
             Limit::Ratio(_) if change.is_infinite() => "from nothing".to_owned(),
-            Limit::Ratio(_) => {
-                times(change).unwrap_or_else(|| format!("{} %", signed(100.0 * (change - 1.0))))
-            }
+            Limit::Ratio(_) => match factor(change) {
+                Some(factor) => format!("×{factor}"),
+                None => format!("{} %", signed(100.0 * (change - 1.0))),
+            },
             Limit::Difference(_) => self.reader.quantity.show_change(change),
         }
     }
