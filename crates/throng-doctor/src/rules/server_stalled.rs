@@ -132,27 +132,43 @@ fn seconds(ms: u64, longest: &Gap<'_>) -> String {
 }
 
 /// Reports whether there may have been more gaps: each interval knows only its longest, and two
-/// neighbours have one each.
+/// neighbours have one each. Gaps that follow one another evenly are all: of several in an interval,
+/// now one would be the longest and now another.
 fn may_be_more(gaps: &[Gap<'_>]) -> bool {
-    gaps.windows(2).any(|pair| {
-        let [before, now] = [&pair[0].sample.interval, &pair[1].sample.interval];
-        now.at_ms.saturating_sub(now.span_ms) <= before.at_ms
-    })
+    let interval = |gap: &Gap<'_>| (gap.sample.interval.at_ms, gap.sample.interval.span_ms);
+    let has_neighbours = gaps.windows(2).any(|pair| {
+        let [(before_ms, _), (at_ms, span_ms)] = [interval(&pair[0]), interval(&pair[1])];
+        at_ms.saturating_sub(span_ms) <= before_ms
+    });
+    let is_even = || {
+        let span_ms = gaps.iter().map(|gap| interval(gap).1).max().unwrap_or(0);
+        // One in each interval, at the same place, may be the first or the last of several.
+        rhythm_ms(gaps, EVEN_PART).is_some_and(|ms| ms.abs_diff(span_ms) * EVEN_PART > span_ms)
+    };
+    has_neighbours && !is_even()
 }
 
 /// Returns the time between two gaps, if it is about the same each time and all are known.
 fn rhythm(gaps: &[Gap<'_>]) -> Option<String> {
-    if may_be_more(gaps) {
-        return None;
-    }
+    let ms = rhythm_ms(gaps, ABOUT_EVEN_PART)?;
+    (!may_be_more(gaps)).then(|| micros(ms * 1000))
+}
+
+/// Returns the usual time between two gaps, if most differ from it by less than this part of it.
+fn rhythm_ms(gaps: &[Gap<'_>], part: u64) -> Option<u64> {
     let pairs = gaps.windows(2);
     let mut apart: Vec<u64> =
         pairs.map(|pair| pair[1].gap.from_ms.saturating_sub(pair[0].gap.from_ms)).collect();
     apart.sort_unstable();
     let median = *apart.get(apart.len() / 2).filter(|_| apart.len() + 1 >= SEVERAL)?;
-    let even = apart.iter().filter(|ms| ms.abs_diff(median) * 3 <= median).count();
-    (even * 3 >= apart.len() * 2 && median > 0).then(|| micros(median * 1000))
+    let even = apart.iter().filter(|ms| ms.abs_diff(median) * part <= median).count();
+    (even * 3 >= apart.len() * 2 && median > 0).then_some(median)
 }
+
+/// Gaps are about even where the times between them differ by a third at most, …
+const ABOUT_EVEN_PART: u64 = 3;
+/// … and even where they differ by a tenth.
+const EVEN_PART: u64 = 10;
 
 /// The shortest gap that counts: garbage collectors, other programs and schedulers cause shorter
 /// ones in any program.
@@ -353,6 +369,12 @@ mod tests {
             }
         });
         says(&pausing, "The server stood still at least 9 times, for up to 250 ms: it answered");
+        let even = Run::quiet().loaded(|load, second| {
+            if let Some(at_ms) = (1_200..9_000).step_by(1_200).find(|at| at / 1_000 == second - 1) {
+                load.answer_gap = Some(AnswerGap { from_ms: at_ms, to_ms: at_ms + 250 });
+            }
+        });
+        says(&even, "The server stood still 7 times, for up to 250 ms, about every 1.20 s: it");
     }
 
     #[test]
