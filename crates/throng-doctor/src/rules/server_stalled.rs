@@ -370,7 +370,7 @@ mod tests {
         });
         says(&pausing, "The server stood still at least 9 times, for up to 250 ms: it answered");
         let even = Run::quiet().loaded(|load, second| {
-            if let Some(at_ms) = (1_200..9_000).step_by(1_200).find(|at| at / 1_000 == second - 1) {
+            if let Some(at_ms) = (1_200..9_000).step_by(1_200).find(|at| at / 1_000 + 1 == second) {
                 load.answer_gap = Some(AnswerGap { from_ms: at_ms, to_ms: at_ms + 250 });
             }
         });

@@ -422,14 +422,14 @@ impl SummaryFold {
     }
 
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
-        let (cpu, arrival) = (IntervalGrowth::load_cpu, &self.load.arrival);
+        let cpu = IntervalGrowth::load_cpu;
         GeneratorSummary {
             cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
             cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
             lag_most_at_s: self.load.lag_most_at_ms.map(|ms| ms as f64 / 1000.0),
-            by_kernels_clock: ratio(arrival.by_kernel(), arrival.answers()),
+            by_kernels_clock: self.load.by_kernels_clock(),
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.growths, cpu),
             ceiling_share: self.ceiling_share(),
@@ -474,7 +474,7 @@ fn seconds(ms: u64) -> String {
     }
 }
 
-pub(super) fn ratio(part: u64, whole: u64) -> Option<f64> {
+fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::memory::MemoryFold;
+use super::ratio;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{
     ArrivalLatencies, Histogram, LatencyStats, LoadInterval, Merge, ProbeReport, STEP_NAMES_MAX,
@@ -114,6 +115,13 @@ impl LoadFold {
         } else {
             now
         }
+    }
+
+    /// Returns the share of answers whose exact arrival the kernel reported; `None` if the file has
+    /// no arrivals.
+    pub(super) fn by_kernels_clock(&self) -> Option<f64> {
+        let of_all = || ratio(self.arrival.by_kernel(), self.arrival.answers());
+        self.is_stamped.then(of_all).flatten()
     }
 
     /// Reports whether the kernel timed the arrival of all answers but very few.

@@ -1,6 +1,6 @@
 //! What the grade of a run follows from.
 
-use super::{SummaryFold, ratio};
+use super::SummaryFold;
 use crate::runfile::RunEndReason;
 use crate::summary::ArrivalsSummary;
 use crate::summary::rates::{IntervalGrowth, rate_most};
@@ -17,7 +17,7 @@ impl SummaryFold {
         arrivals: &ArrivalsSummary,
     ) -> ValidityFacts {
         let last = &self.load.last;
-        let (counters, arrival) = (&last.counters, &self.load.arrival);
+        let counters = &last.counters;
         let failed = |one, other| last.connect_failed.get(one) + last.connect_failed.get(other);
         let goes_on = end.is_none() && !end_missing;
         ValidityFacts {
@@ -26,7 +26,7 @@ impl SummaryFold {
             lag_us: LatencySummary::from(&self.load.lag),
             lag_most_at_ms: self.load.lag_most_at_ms,
             arrivals_are_known: self.load.arrivals_are_known(),
-            by_kernels_clock: ratio(arrival.by_kernel(), arrival.answers()),
+            by_kernels_clock: self.load.by_kernels_clock(),
             answers: counters.messages_answered,
             answers_doubtful: counters.answers_doubtful,
             answers_out_of_step: counters.answers_out_of_step,
