@@ -86,7 +86,7 @@ impl ProcRoot {
     }
 
     /// Returns the number of names in a directory. Where they must be read one by one, more than
-    /// [`ENTRIES_MAX`] are unknown.
+    /// `ENTRIES_MAX` are unknown.
     pub fn count_entries(&self, path: &str) -> Fact<u64> {
         let count = || -> io::Result<u64> {
             let full = self.0.join(path);

@@ -132,8 +132,8 @@ fn seconds(ms: u64, longest: &Gap<'_>) -> String {
 }
 
 /// Reports whether there may have been more gaps: each interval knows only its longest, and two
-/// neighbours have one each. Gaps that follow one another evenly are all: of several in an interval,
-/// now one would be the longest and now another.
+/// neighbours have one each. Gaps that follow one another evenly are all gaps: of several in an
+/// interval, now one would be the longest and now another.
 fn may_be_more(gaps: &[Gap<'_>]) -> bool {
     let interval = |gap: &Gap<'_>| (gap.sample.interval.at_ms, gap.sample.interval.span_ms);
     let has_neighbours = gaps.windows(2).any(|pair| {
