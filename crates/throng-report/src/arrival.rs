@@ -6,7 +6,7 @@ use crate::{Histogram, LoadInterval};
 
 /// Latencies of an interval from the intended moment until the answer reached the generator's
 /// machine, by its kernel's clock. The histograms of the same names in
-/// [`LoadInterval`](crate::LoadInterval) extend until the generator read the answer, which is later
+/// [`LoadInterval`] extend until the generator read the answer, which is later
 /// if it reads late.
 ///
 /// Each answer is recorded once here and once there. Where the kernel did not report its exact
@@ -112,7 +112,7 @@ impl ArrivalLatencies {
         [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum()
     }
 
-    /// Returns the histogram of each kind, in the order of [`LoadInterval::seen`].
+    /// Returns the histogram of each kind, in the order of `LoadInterval::seen`.
     pub(crate) fn all(&self) -> [&Histogram; 7] {
         let Self { connect, tcp, message, join, push, http, broadcast, by_own_clock: _ } = self;
         [connect, tcp, message, join, push, http, broadcast]
