@@ -102,7 +102,10 @@ fn joined<'a>(silence: Gap<'a>, other: &Gap<'a>) -> Gap<'a> {
 fn had_requests(run: &RunView<'_>, gap: &AnswerGap) -> bool {
     let steps = || run.steps().filter(|(before, now)| overlaps(gap, before, now));
     let begun = |(before, now): (&Sample, &Sample)| {
-        before.load().zip(now.load()).map_or(0, |(before, now)| asked(now) - asked(before))
+        before
+            .load()
+            .zip(now.load())
+            .map_or(0, |(before, now)| asked(now).saturating_sub(asked(before)))
     };
     let sent: u64 = steps().map(begun).sum();
     if overflowed_before(run, gap) {

@@ -353,7 +353,11 @@ impl KnownProcess {
         let count = |pid: u32| Some((*count_fds(root, pid).known()?, pid));
         let most = self.process_tree.members().into_iter().filter_map(count).max();
         out.set_some(ProcessMetric::FDS.of(program), most.map(|(open, _)| open));
-        let (Some((open, pid)), Some(fds_max)) = (most, self.fds_max) else { return };
+        let Some((open, pid)) = most else { return };
+        // The limit is that of the same process: a worker may have another than its parent.
+        let own = limits(root, pid).known().and_then(|limits| limits.open_files.soft);
+        let Some(fds_max) = own.or(self.fds_max) else { return };
+        out.set(ProcessMetric::FDS_MAX.of(program), fds_max);
         if !is_full(open, fds_max) || program != Endpoint::Server || !self.fds_reported.insert(pid)
         {
             return;

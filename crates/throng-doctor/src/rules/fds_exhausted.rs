@@ -173,7 +173,10 @@ impl<'a> FullTable<'a> {
         let known: Vec<_> = run.samples().iter().filter_map(fds).collect();
         let full = known.iter().filter(|(_, fds, fds_max)| is_full(*fds, *fds_max));
         let full: Vec<_> = full.collect();
-        let (at_ms, _, fds_max) = **full.first().filter(|_| full.len() >= FULL_SAMPLES_MIN)?;
+        let mut latest = known.iter().rev().take(FULL_SAMPLES_MIN);
+        let is_full_at_end = latest.any(|(_, fds, fds_max)| is_full(*fds, *fds_max));
+        let lasts = full.len() >= FULL_SAMPLES_MIN && is_full_at_end;
+        let (at_ms, _, fds_max) = **full.first().filter(|_| lasts)?;
         let mut events = run.samples().iter().flat_map(|sample| &sample.interval.events);
         let kinds = events.find(|event| matches!(event.kind, RunEventKind::ServerFdsFull { .. }));
         Some(Self {

@@ -145,7 +145,8 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
 /// one before.
 fn sent_late(run: &RunView<'_>, slow: &SlowAnswers<'_>) -> Option<u64> {
     let (worst, us) = slow.late.iter().max_by_key(|(_, us)| *us)?;
-    let is_late = worst.from_send.count > 0 && worst.from_send.p99_us.saturating_mul(2) <= *us;
+    let is_late = worst.from_send.count > 0
+        && worst.from_send.p99_us.saturating_mul(3) <= us.saturating_mul(2);
     (slow.name == "message" && is_late).then_some(run.summary.message.from_send_us.p50)
 }
 

@@ -219,6 +219,8 @@ impl Place {
             Self::AcceptQueue(last(|step| step.queue))
         } else if stand(|step| step.unread) {
             Self::Unread(last(|step| step.unread))
+        } else if full.iter().all(|step| step.unread.is_none()) {
+            Self::Unknown
         } else {
             Self::Read
         }
