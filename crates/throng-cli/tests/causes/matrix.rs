@@ -74,10 +74,14 @@ impl Row {
         })
     }
 
-    /// Reports whether the doctor says first that the generator had no CPU time.
+    /// Reports whether the doctor says first that the machine had no CPU time for the run, or grades
+    /// the run by the generator's own lateness.
     fn is_starved(&self) -> bool {
-        let first = self.found.as_ref().ok().and_then(|found| found.ids.first());
-        first.is_some_and(|id| ["generator_saturated", "cpu_contended"].contains(&id.as_str()))
+        let of_cpus = ["generator_saturated", "cpu_contended", "cpu_stolen", "machine_slow"];
+        self.found.as_ref().is_ok_and(|found| {
+            found.ids.first().is_some_and(|id| of_cpus.contains(&id.as_str()))
+                || found.text.contains("are the generator's own: it was late")
+        })
     }
 
     fn is_skipped(&self) -> bool {
