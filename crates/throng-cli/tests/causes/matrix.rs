@@ -39,20 +39,21 @@ enum Unprovoked {
 
 impl Row {
     /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs,
-    /// provokes it once more, because the result then includes the other programs. If they use the
-    /// CPUs again, the cause is skipped, with a message, if it is one of the CPUs or of a kind that
+    /// or the host delayed the run, provokes it once more: the result then includes them. If they
+    /// use the CPUs again, the cause is skipped, with a message, if it is one of the CPUs or of a kind that
     /// needs quiet, or if the doctor says first, and rightly, that the generator had no CPU time. A
     /// cause that is missed on a quiet machine counts as missed.
     pub(crate) fn of(kind: &Kind, cause: &'static Cause) -> Self {
         let (row, share) = Self::once(cause);
-        if row.is_met() || row.is_skipped() || share <= OTHERS_DISTURB {
+        let is_quiet = |row: &Self, share| share <= OTHERS_DISTURB && !row.is_starved();
+        if row.is_met() || row.is_skipped() || is_quiet(&row, share) {
             return row;
         }
         let had = |share: f64| format!("other programs used {:.0} % of the CPUs", share * 100.0);
         println!("{row}\n  once more: {}", had(share));
         let (row, share) = Self::once(cause);
         let needs_quiet = cause.is_of_cpus || kind.needs_quiet || row.is_starved();
-        if row.is_met() || !needs_quiet || share <= OTHERS_DISTURB {
+        if row.is_met() || !needs_quiet || is_quiet(&row, share) {
             row
         } else {
             Self { found: Err(Unprovoked::Skipped(had(share))), ..row }
@@ -74,8 +75,8 @@ impl Row {
         })
     }
 
-    /// Reports whether the doctor says first that the machine had no CPU time for the run, or grades
-    /// the run by the generator's own lateness.
+    /// Reports whether the doctor says first that the machine had no CPU time for the run, or
+    /// grades the run by the generator's own lateness.
     fn is_starved(&self) -> bool {
         let of_cpus = ["generator_saturated", "cpu_contended", "cpu_stolen", "machine_slow"];
         self.found.as_ref().is_ok_and(|found| {
