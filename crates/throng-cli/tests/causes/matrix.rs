@@ -38,11 +38,11 @@ enum Unprovoked {
 }
 
 impl Row {
-    /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs,
-    /// or the host delayed the run, provokes it once more: the result then includes them. If they
-    /// use the CPUs again, the cause is skipped, with a message, if it is one of the CPUs or of a kind that
-    /// needs quiet, or if the doctor says first, and rightly, that the generator had no CPU time. A
-    /// cause that is missed on a quiet machine counts as missed.
+    /// Provokes the cause. If the doctor missed it while other programs used much of the CPUs, or
+    /// the host delayed the run, provokes it once more: the result then includes them. If they use
+    /// the CPUs again, the cause is skipped, with a message, if it is one of the CPUs or of a kind
+    /// that needs quiet, or if the doctor says first, and rightly, that the generator had no CPU
+    /// time. A cause that is missed on a quiet machine counts as missed.
     pub(crate) fn of(kind: &Kind, cause: &'static Cause) -> Self {
         let (row, share) = Self::once(cause);
         let is_quiet = |row: &Self, share| share <= OTHERS_DISTURB && !row.is_starved();
