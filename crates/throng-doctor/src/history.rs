@@ -121,30 +121,20 @@ impl Sample {
         let quantiles = |of: fn(&LoadInterval) -> &Histogram| {
             interval.load.as_ref().map_or_else(Quantiles::default, |load| Quantiles::of(of(load)))
         };
-        // Arrivals may be sampled: the other histogram has their full number.
-        let latency = |of: fn(&LoadInterval) -> [&Histogram; 2]| {
-            interval.load.as_ref().map_or_else(Quantiles::default, |load| {
-                let [seen, best] = of(load);
-                // The slowest arrival may not be in the sample.
-                let late_us = load.lag.max().max(load.core.turn_us_most);
-                let max_us = best.max().max(seen.max().saturating_sub(late_us));
-                Quantiles { count: seen.count(), max_us, ..Quantiles::of(best) }
-            })
-        };
         Self {
             lag: quantiles(|load| &load.lag),
-            connect: latency(|load| [&load.connect, load.latencies().connect]),
-            tcp: latency(|load| [&load.tcp, load.latencies().tcp]),
-            message: latency(|load| [&load.message, load.latencies().message]),
+            connect: quantiles(|load| load.latencies().connect),
+            tcp: quantiles(|load| load.latencies().tcp),
+            message: quantiles(|load| load.latencies().message),
             from_send: quantiles(|load| &load.from_send),
             message_modes: interval
                 .load
                 .as_ref()
                 .and_then(|load| TwoModes::of(load.latencies().message)),
-            join: latency(|load| [&load.join, load.latencies().join]),
-            push: latency(|load| [&load.push, load.latencies().push]),
-            http: latency(|load| [&load.http, load.latencies().http]),
-            broadcast: latency(|load| [&load.broadcast, load.latencies().broadcast]),
+            join: quantiles(|load| load.latencies().join),
+            push: quantiles(|load| load.latencies().push),
+            http: quantiles(|load| load.latencies().http),
+            broadcast: quantiles(|load| load.latencies().broadcast),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,

@@ -109,6 +109,10 @@ impl LostAnswers {
         // A question that waits when the run ends is as old as one that was given up, but for its
         // last moments.
         let lost = asked.saturating_sub(answered).min(growth.by() + waiting).max(growth.by());
+        // The rules below read the whole run.
+        if is_few || !is_fast(latency_us.p50) {
+            return None;
+        }
         let first = FirstError::of(run, questions.error);
         let is_explained = (first.is_some_and(|first| first.has_skipped())
             && !were_skipped_beside(run))
@@ -119,7 +123,7 @@ impl LostAnswers {
             || answers_incomplete::RULE.find(run).is_some()
             || serves_only_some::RULE.find(run).is_some()
             || fds_exhausted::RULE.find(run).is_some();
-        if is_few || !is_fast(latency_us.p50) || is_explained {
+        if is_explained {
             return None;
         }
         let steps = run.steps().filter_map(|step| IntervalAnswers::of(step, questions));
