@@ -40,17 +40,18 @@ demo: $(THRONG)
 pictures: $(THRONG) clients
 	cd $(CLIENTS)/node && THRONG=$(CURDIR)/$(THRONG) node pictures.js
 
-# Everything that must hold before a change lands: each test binary by itself, then the doc tests,
-# `make lint` and `make loom`. Failures are listed at the end. Generated cases are the same in every
-# run here; `cargo test` alone makes new ones each time. One suite alone: make test ONLY=walls
+# Everything that must hold before a change lands: each test binary by itself, the doc tests,
+# `make lint` and `make loom`. Failures are listed at the end, with what was slow and what could not
+# be judged. Generated cases are the same in every run here; `cargo test` alone makes new ones each
+# time. A crate, a suite or a test alone: make test ONLY=walls
 test: export PROPTEST_RNG_SEED ?= 1
 test: export CARGO := $(CARGO)
 # A machine of a pipeline builds once: what a second build would reuse costs it time only.
 ifdef CI
 test: export CARGO_INCREMENTAL ?= 0
 endif
-test: clients
-	$(CARGO) test --locked --workspace --no-run --quiet
+test:
+	$(CARGO) build --locked --workspace --bin xtask --quiet
 	$(or $(CARGO_TARGET_DIR),target)/debug/xtask test $(ONLY)
 
 lint: export RUSTDOCFLAGS := -D warnings

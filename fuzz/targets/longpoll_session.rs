@@ -2,7 +2,7 @@
 
 #[path = "../src/longpoll_session.rs"]
 mod longpoll_session;
-#[path = "../../crates/throng-server/tests/channels/world.rs"]
+#[path = "../../crates/throng-server/tests/server/channels/world.rs"]
 #[allow(dead_code, reason = "the server's tests use the rest of it")]
 mod world;
 

@@ -1,32 +1,38 @@
-//! The runner of all tests of the workspace: each test binary by itself, then the doc tests, the
-//! linters and loom.
+//! The runner of all tests of the workspace: builds them, then runs each test binary by itself, the
+//! doc tests, the linters and loom.
 //!
 //! A failure hides no other: every step runs, and the end of the output lists the failures with
-//! their output. Each step has its own temporary folder and a time limit, and its time is shown.
-//! `make test` builds this program and calls it.
+//! their output. Each step has its own temporary folder and a time limit. What each step and each
+//! build took stands in `target/tests/times.json`, and decides the order of the next run: the
+//! longest first. `make test` builds this program and calls it.
 
 mod job;
 mod outcome;
 mod report;
+mod selection;
+mod table;
 mod test_binaries;
+mod times;
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use job::{Job, WorkDirs};
+use job::{Job, JobTraits, WorkDirs};
 use report::{ProgressLine, Report};
+use selection::Selection;
+use test_binaries::TestBinaries;
+use times::Times;
 
 /// The options of `xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Run only the steps whose name contains one of these: `throng-cli`, `walls`, `doc tests`
-    #[arg(value_name = "PART")]
-    parts: Vec<String>,
+    /// Run and build only these: a crate, a suite or a test: `throng-proto`, `walls`, `lint`
+    #[arg(value_name = "NAME")]
+    only: Vec<String>,
     /// Minutes after which a step is killed and counts as failed
-    #[arg(long, value_name = "MINUTES", default_value_t = 10)]
+    #[arg(long, value_name = "MINUTES", default_value_t = 20)]
     limit_minutes: u64,
     /// Folder for the output of each step
     #[arg(long, value_name = "DIR", default_value = "target/tests")]
@@ -36,25 +42,32 @@ pub(crate) struct Options {
     list: bool,
 }
 
-/// Runs the steps. The exit code is 0 if everything passed, and 1 if a step failed.
+/// Builds and runs the steps. The exit code is 0 if everything passed, and 1 if a step failed.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let began = Instant::now();
-    let binaries = test_binaries::TestBinaries::build()?;
-    let mut jobs: Vec<Job> = binaries.jobs();
-    jobs.extend([doc_tests(), make("lint"), make("loom")]);
-    if !options.parts.is_empty() {
-        jobs.retain(|job| options.parts.iter().any(|part| job.name.contains(part.as_str())));
-    }
+    let selection = Selection::of(&options.only)?;
     if options.list {
-        jobs.iter().for_each(|job| println!("{}", job.name));
+        selection.names().for_each(|name| println!("{name}"));
         return Ok(ExitCode::SUCCESS);
     }
-    if jobs.is_empty() {
-        return Err(format!("no step has a name that contains {}", options.parts.join(" or ")));
-    }
     let limit = Duration::from_secs(60 * options.limit_minutes);
-    let report = run_all(jobs, &options.out, limit)?;
+    let times = Times::read(&options.out);
+    let mut report = run_all(selection.preparation(), &options.out, limit)?;
+    if report.is_passed() {
+        let mut built = TestBinaries::default();
+        for build in selection.builds() {
+            report.extend(run_all(vec![build], &options.out, limit)?);
+            built.add(report.last_output());
+        }
+        if report.is_passed() {
+            let mut jobs = built.jobs(&selection);
+            jobs.extend(selection.tools());
+            times.sort(&mut jobs);
+            report.extend(run_all(jobs, &options.out, limit)?);
+        }
+    }
     print!("{}", report.text(began.elapsed()));
+    Times::of(&report).write(&options.out)?;
     Ok(if report.is_passed() { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
 
@@ -64,15 +77,17 @@ fn run_all(jobs: Vec<Job>, out: &Path, limit: Duration) -> Result<Report, String
     let progress = ProgressLine::new(jobs.len());
     let report = Mutex::new(Report::default());
     let (alone, together): (Vec<Job>, Vec<Job>) =
-        jobs.into_iter().partition(|job| job.is_exclusive);
+        jobs.into_iter().partition(|job| job.traits.is_exclusive);
     for (jobs, lanes) in [(together, PARALLEL_JOBS), (alone, 1)] {
-        let queue = Mutex::new(VecDeque::from(jobs));
+        let queue = Queue::new(jobs);
         std::thread::scope(|scope| {
             for _ in 0..lanes {
                 scope.spawn(|| {
-                    while let Some(job) = next(&queue) {
+                    while let Some(job) = queue.next() {
+                        let traits = job.traits;
                         progress.begin(&job.name);
                         let result = job.run(&workplace, limit, &|| progress.tick());
+                        queue.end(traits);
                         progress.end(&result);
                         report.lock().unwrap_or_else(PoisonError::into_inner).add(result);
                     }
@@ -84,17 +99,56 @@ fn run_all(jobs: Vec<Job>, out: &Path, limit: Duration) -> Result<Report, String
     Ok(report.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn next(queue: &Mutex<VecDeque<Job>>) -> Option<Job> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+/// The jobs that wait for a lane, in their order. Of those that need cargo's lock, one runs at a
+/// time.
+struct Queue {
+    state: Mutex<QueueState>,
+    lock_is_free: Condvar,
+}
+
+struct QueueState {
+    jobs: Vec<Job>,
+    is_locked: bool,
+}
+
+impl Queue {
+    fn new(jobs: Vec<Job>) -> Self {
+        let state = Mutex::new(QueueState { jobs, is_locked: false });
+        Self { state, lock_is_free: Condvar::new() }
+    }
+
+    /// Returns the first job that can run, and waits if there is none yet.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if state.jobs.is_empty() {
+                return None;
+            }
+            let is_locked = state.is_locked;
+            let can_run = |job: &Job| !(is_locked && job.traits.locks_target);
+            if let Some(at) = state.jobs.iter().position(can_run) {
+                let job = state.jobs.remove(at);
+                state.is_locked |= job.traits.locks_target;
+                return Some(job);
+            }
+            state = self.lock_is_free.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn end(&self, traits: JobTraits) {
+        if traits.locks_target {
+            self.state.lock().unwrap_or_else(PoisonError::into_inner).is_locked = false;
+            self.lock_is_free.notify_all();
+        }
+    }
 }
 
 /// The number of steps that run at the same time. Most of them wait for most of their time.
 const PARALLEL_JOBS: usize = 2;
 
-fn doc_tests() -> Job {
-    let mut command = Command::new(cargo());
-    command.args(["test", "--doc", "--locked", "--workspace", "--no-fail-fast"]);
-    Job::new("doc tests", command)
+/// Returns the cargo that built this program, or the one in the path.
+fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 /// Creates the job for a target of the Makefile.
@@ -102,11 +156,6 @@ fn make(target: &str) -> Job {
     let mut command = Command::new("make");
     command.args(["--no-print-directory", target]);
     Job::new(format!("make {target}"), command)
-}
-
-/// Returns the cargo that built this program, or the one in the path.
-fn cargo() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
 #[cfg(test)]
@@ -156,7 +205,7 @@ mod tests {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
         assert!(text.contains("11 tests passed"), "the third one ran too: {text}");
-        assert!(text.find("others, each") < text.find("a::b"), "failures come last: {text}");
+        assert!(text.find("third") < text.find("a::b"), "failures come last: {text}");
     }
 
     #[test]

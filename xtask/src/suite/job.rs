@@ -4,11 +4,14 @@
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use wait4::{ResUse, Wait4};
 
 use super::outcome::Outcome;
 
@@ -16,8 +19,16 @@ use super::outcome::Outcome;
 pub(super) struct Job {
     pub(super) name: String,
     command: Command,
+    pub(super) traits: JobTraits,
+}
+
+/// What the order of the steps depends on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct JobTraits {
     /// Runs without any other step at the same time.
     pub(super) is_exclusive: bool,
+    /// Uses cargo's lock on the target folder: two such steps run one after the other.
+    pub(super) locks_target: bool,
 }
 
 /// The result of a step.
@@ -25,6 +36,10 @@ pub(super) struct Job {
 pub(super) struct JobResult {
     pub(super) name: String,
     pub(super) elapsed: Duration,
+    /// The CPU time of the step and of the processes that it waited for.
+    pub(super) cpu: Duration,
+    /// The most memory of one process of the step.
+    pub(super) memory_mib_max: u64,
     /// The reason why the step failed.
     pub(super) failure: Option<String>,
     pub(super) outcome: Outcome,
@@ -65,12 +80,11 @@ impl Drop for WorkDirs {
 
 impl Job {
     pub(super) fn new(name: impl Into<String>, command: Command) -> Self {
-        Self { name: name.into(), command, is_exclusive: false }
+        Self { name: name.into(), command, traits: JobTraits::default() }
     }
 
-    /// Makes the job exclusive.
-    pub(super) fn exclusive(self) -> Self {
-        Self { is_exclusive: true, ..self }
+    pub(super) fn with(self, traits: JobTraits) -> Self {
+        Self { traits, ..self }
     }
 
     /// Runs the job to its end and calls `tick` from time to time. A job that cannot start has
@@ -83,19 +97,23 @@ impl Job {
     ) -> JobResult {
         let log = workplace.out.join(format!("{}.log", self.name.replace(['/', ' '], "-")));
         let began = Instant::now();
-        let status = self.run_into(&log, workplace, limit, tick);
+        let end = self.run_into(&log, workplace, limit, tick);
         let said = fs::read(&log).unwrap_or_default();
         let said = String::from_utf8_lossy(&said).into_owned();
-        let failure = match status {
-            Err(why) => Some(why),
-            Ok(None) => Some(format!("killed after {} s", limit.as_secs())),
-            Ok(Some(status)) if status.success() => None,
-            Ok(Some(status)) => Some(status.to_string()),
+        let (failure, used) = match end {
+            Err(why) => (Some(why), None),
+            Ok(end) if end.is_killed => {
+                (Some(format!("killed after {} s", limit.as_secs())), Some(end.used))
+            }
+            Ok(end) if end.used.status.success() => (None, Some(end.used)),
+            Ok(end) => (Some(end.used.status.to_string()), Some(end.used)),
         };
-        let took = began.elapsed();
+        let cpu = used.as_ref().map(|used| used.rusage.utime + used.rusage.stime);
         JobResult {
             name: self.name,
-            elapsed: took,
+            elapsed: began.elapsed(),
+            cpu: cpu.unwrap_or_default(),
+            memory_mib_max: used.map_or(0, |used| used.rusage.maxrss / (1 << 20)),
             failure,
             outcome: Outcome::parse(&said),
             output: said,
@@ -103,46 +121,50 @@ impl Job {
         }
     }
 
-    /// Runs the command with its output in `log`. Returns its exit status, or `None` if it was
-    /// killed.
+    /// Runs the command with its output in `log`.
     fn run_into(
         &mut self,
         log: &Path,
         workplace: &WorkDirs,
         limit: Duration,
         tick: &dyn Fn(),
-    ) -> Result<Option<ExitStatus>, String> {
+    ) -> Result<End, String> {
         let number = workplace.started.fetch_add(1, Ordering::Relaxed);
         let folder = create_unique_folder(&workplace.temporary.join(number.to_string()))?;
         let failed = |error: std::io::Error| format!("{}: {error}", log.display());
         let output = File::create(log).map_err(failed)?;
         let errors = output.try_clone().map_err(failed)?;
         self.command.stdin(Stdio::null()).stdout(output).stderr(errors).env("TMPDIR", &folder);
-        let mut child = self.command.spawn().map_err(|error| format!("cannot start: {error}"))?;
-        let status = wait(&mut child, limit, tick);
+        let child = self.command.spawn().map_err(|error| format!("cannot start: {error}"))?;
+        let end = wait(child, limit, tick).map_err(failed);
         let _ = fs::remove_dir_all(&folder);
-        Ok(status)
+        end
     }
 }
 
-/// Waits for the end of a process. Returns `None` if it exceeded the limit and was killed.
-fn wait(child: &mut Child, limit: Duration, tick: &dyn Fn()) -> Option<ExitStatus> {
-    let began = Instant::now();
-    let mut last_tick = began;
+/// The end of a process.
+struct End {
+    used: ResUse,
+    /// The process exceeded its limit.
+    is_killed: bool,
+}
+
+/// Waits for the end of a process, and kills it if it exceeds the limit.
+fn wait(mut child: Child, limit: Duration, tick: &dyn Fn()) -> std::io::Result<End> {
+    let (began, pid) = (Instant::now(), child.id());
+    let (sender, ended) = channel();
+    thread::spawn(move || _ = sender.send(child.wait4()));
+    let mut is_killed = false;
     loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
+        match ended.recv_timeout(TICK) {
+            Ok(used) => return Ok(End { used: used?, is_killed }),
+            Err(RecvTimeoutError::Disconnected) => unreachable!("the thread sends before it ends"),
+            Err(RecvTimeoutError::Timeout) => tick(),
         }
-        if began.elapsed() > limit {
-            kill_with_children(child.id());
-            let _ = child.wait();
-            return None;
+        if began.elapsed() > limit && !is_killed {
+            kill_with_children(pid);
+            is_killed = true;
         }
-        if last_tick.elapsed() >= TICK {
-            last_tick = Instant::now();
-            tick();
-        }
-        std::thread::sleep(POLL);
     }
 }
 
@@ -180,5 +202,4 @@ fn create_unique_folder(path: &Path) -> Result<PathBuf, String> {
 }
 
 const NAMES_MAX: u32 = 1_000;
-const POLL: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(500);

@@ -10,6 +10,8 @@ pub(super) struct Outcome {
     pub(super) failures: Vec<String>,
     /// The skipped tests or parts of tests, as `test: reason`.
     pub(super) skipped: Vec<String>,
+    /// The sums of the suites that judge: `31 of 33 walls named; not judged: flood (…)`.
+    pub(super) judged: Vec<String>,
 }
 
 impl Outcome {
@@ -31,6 +33,8 @@ impl Outcome {
                 found.failed += number_before(result, " failed");
             } else if let Some(name) = line.strip_prefix("    ").filter(|_| in_failures) {
                 found.failures.push(name.to_owned());
+            } else if let Some(judged) = line.strip_prefix("judged: ") {
+                found.judged.push(judged.to_owned());
             } else if let Some((before, reason)) = line.split_once("skipped: ") {
                 found.skip(before, test, reason);
             }
@@ -113,6 +117,13 @@ test result: FAILED. 2 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; 
         let found = Outcome::parse(&format!("{OUTPUT}\n{OUTPUT}"));
         assert_eq!((found.passed, found.failed), (4, 4));
         assert_eq!(found.skipped.len(), 1);
+    }
+
+    #[test]
+    fn the_sum_of_a_suite_that_judges_is_kept() {
+        let said = "judged: 32 of 33 walls named; not judged: flood (others had 40 %)\n";
+        let expected = ["32 of 33 walls named; not judged: flood (others had 40 %)"];
+        assert_eq!(Outcome::parse(said).judged, expected);
     }
 
     #[test]

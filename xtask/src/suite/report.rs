@@ -82,6 +82,20 @@ impl Report {
         self.steps.push(ran);
     }
 
+    /// Adds the steps of another part of the run.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.steps.extend(other.steps);
+    }
+
+    pub(super) fn steps(&self) -> &[JobResult] {
+        &self.steps
+    }
+
+    /// Returns the output of the step that ended last.
+    pub(super) fn last_output(&self) -> &str {
+        self.steps.last().map_or("", |step| &step.output)
+    }
+
     pub(super) fn is_passed(&self) -> bool {
         self.steps.iter().all(JobResult::is_passed)
     }
@@ -90,6 +104,7 @@ impl Report {
     pub(super) fn text(&self, took: Duration) -> String {
         let mut text = String::new();
         self.times(&mut text);
+        self.judged(&mut text);
         self.skipped(&mut text);
         self.failures(&mut text);
         let passed: u64 = self.steps.iter().map(|step| step.outcome.passed).sum();
@@ -103,29 +118,44 @@ impl Report {
         text
     }
 
-    /// Lists the times, longest first. Short steps share one line.
+    /// Lists the times of the slowest steps and of those that failed, longest first. The others
+    /// share one line.
     fn times(&self, text: &mut String) {
         let mut steps: Vec<_> = self.steps.iter().collect();
         steps.sort_by_key(|step| std::cmp::Reverse(step.elapsed));
-        let (slow, quick): (Vec<&JobResult>, Vec<&JobResult>) =
-            steps.into_iter().partition(|step| step.elapsed >= WORTH_A_LINE || !step.is_passed());
-        text.push_str("\n   time  tests  step\n");
-        for step in slow {
+        let slowest: Vec<_> = steps.iter().take(SLOWEST_SHOWN).map(|step| &step.name).collect();
+        let (shown, others): (Vec<&JobResult>, Vec<&JobResult>) =
+            steps.iter().partition(|step| slowest.contains(&&step.name) || !step.is_passed());
+        let tests = |step: &JobResult| step.outcome.passed + step.outcome.failed;
+        text.push_str("\n    time      CPU   memory  tests  step\n");
+        for step in shown {
             let mark = if step.is_passed() { "" } else { "  FAILED" };
-            let tests = step.outcome.passed + step.outcome.failed;
-            let seconds = step.elapsed.as_secs_f64();
-            _ = writeln!(text, "{seconds:5.1} s  {tests:5}  {}{mark}", step.name);
-        }
-        if !quick.is_empty() {
-            let seconds: f64 = quick.iter().map(|step| step.elapsed.as_secs_f64()).sum();
-            let tests: u64 = quick.iter().map(|step| step.outcome.passed).sum();
-            let (many, worth) = (quick.len(), WORTH_A_LINE.as_secs());
+            let (seconds, cpu) = (step.elapsed.as_secs_f64(), step.cpu.as_secs_f64());
+            let (memory, tests) = (step.memory_mib_max, tests(step));
             _ = writeln!(
                 text,
-                "{seconds:5.1} s  {tests:5}  {many} others, each in less than {worth} s"
+                "{seconds:6.1} s {cpu:6.1} s {memory:4} MiB  {tests:5}  {}{mark}",
+                step.name
+            );
+        }
+        if !others.is_empty() {
+            let seconds: f64 = others.iter().map(|step| step.elapsed.as_secs_f64()).sum();
+            let cpu: f64 = others.iter().map(|step| step.cpu.as_secs_f64()).sum();
+            let tests: u64 = others.iter().map(|step| tests(step)).sum();
+            _ = writeln!(
+                text,
+                "{seconds:6.1} s {cpu:6.1} s           {tests:5}  {} others",
+                others.len()
             );
         }
         text.push('\n');
+    }
+
+    /// Lists what the suites judged, and what they did not.
+    fn judged(&self, text: &mut String) {
+        for judged in self.steps.iter().flat_map(|step| &step.outcome.judged) {
+            _ = writeln!(text, "{judged}");
+        }
     }
 
     fn skipped(&self, text: &mut String) {
@@ -182,8 +212,7 @@ fn minutes(took: Duration) -> String {
     }
 }
 
-/// Shorter steps share one line.
-const WORTH_A_LINE: Duration = Duration::from_secs(1);
+const SLOWEST_SHOWN: usize = 10;
 /// The most lines shown of each failed step. Its log has all.
 const LINES_SHOWN: usize = 200;
 

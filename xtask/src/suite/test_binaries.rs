@@ -1,11 +1,13 @@
 //! The test binaries, as cargo reports them.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
+use std::process::Command;
 
 use serde::Deserialize;
 
 use super::job::Job;
+use super::selection::{CargoTarget, Selection};
+use super::table::Suite;
 
 /// The test binaries that `cargo test` runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,23 +28,8 @@ struct TestBinary {
 }
 
 impl TestBinaries {
-    /// Builds the workspace and returns its test binaries.
-    pub(super) fn build() -> Result<Self, String> {
-        let output = Command::new(super::cargo())
-            .args(["test", "--locked", "--workspace", "--no-run", "--quiet"])
-            .arg("--message-format=json-render-diagnostics")
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| format!("cannot start cargo: {error}"))?;
-        if !output.status.success() {
-            return Err("cargo cannot build the tests".to_owned());
-        }
-        Ok(Self::parse(&String::from_utf8_lossy(&output.stdout)))
-    }
-
-    /// Parses cargo's messages, one for each line.
-    fn parse(messages: &str) -> Self {
-        let mut built = Self::default();
+    /// Adds what a build made, from cargo's messages, one for each line.
+    pub(super) fn add(&mut self, messages: &str) {
         let messages =
             messages.lines().filter_map(|line| serde_json::from_str::<CargoMessage>(line).ok());
         for message in messages.filter(|message| message.reason == "compiler-artifact") {
@@ -52,35 +39,39 @@ impl TestBinaries {
             };
             let package = folder.file_name().unwrap_or_default().to_string_lossy();
             if message.profile.test {
-                let name = format!("{package} {}", message.target.kind());
-                built.binaries.push(TestBinary { name, path, folder: folder.to_path_buf() });
+                let Some(suite) = message.target.suite() else { continue };
+                let name = format!("{package} {suite}");
+                self.binaries.push(TestBinary { name, path, folder: folder.to_path_buf() });
             } else if message.target.name == "throng" {
-                built.throng = Some(path);
+                self.throng = Some(path);
             }
         }
-        built
     }
 
-    /// Returns a job for each test binary.
-    pub(super) fn jobs(&self) -> Vec<Job> {
-        self.binaries.iter().map(|binary| self.job(binary)).collect()
+    /// Returns a job for each test binary that is selected.
+    pub(super) fn jobs(&self, selection: &Selection) -> Vec<Job> {
+        let job = |binary: &TestBinary| {
+            let filters = selection.filters(&binary.name)?;
+            Some(self.job(binary, filters))
+        };
+        self.binaries.iter().filter_map(job).collect()
     }
 
-    fn job(&self, binary: &TestBinary) -> Job {
+    fn job(&self, binary: &TestBinary, filters: &[String]) -> Job {
+        let suite = Suite::of(&binary.name);
         let mut command = Command::new(&binary.path);
         // The output of passed tests shows what they skipped.
-        command.arg("--show-output").current_dir(&binary.folder);
+        command.arg("--show-output").args(filters).current_dir(&binary.folder);
         command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", super::cargo());
+        if let Some(threads) = suite.threads {
+            command.arg(format!("--test-threads={threads}"));
+        }
         if let Some(throng) = &self.throng {
             command.env("THRONG_PROGRAM", throng);
         }
-        let job = Job::new(&binary.name, command);
-        if EXCLUSIVE.contains(&binary.name.as_str()) { job.exclusive() } else { job }
+        Job::new(&binary.name, command).with(suite.traits())
     }
 }
-
-/// The tests that change sysctls of the whole machine for some seconds, or measure the CPUs.
-const EXCLUSIVE: [&str; 3] = ["throng-cli diseases", "throng-cli preflight", "throng-cli walls"];
 
 /// A message of cargo about one artifact.
 #[derive(Deserialize)]
@@ -94,26 +85,6 @@ struct CargoMessage {
     profile: CargoProfile,
     #[serde(default)]
     executable: Option<PathBuf>,
-}
-
-#[derive(Default, Deserialize)]
-struct CargoTarget {
-    name: String,
-    kind: Vec<String>,
-    #[serde(default)]
-    src_path: PathBuf,
-}
-
-impl CargoTarget {
-    /// Returns `lib`, `bin`, or the name of the test.
-    fn kind(&self) -> &str {
-        match self.kind.first().map(String::as_str) {
-            Some("test") => &self.name,
-            Some("bin") if self.src_path.ends_with(Path::new("src/main.rs")) => "bin",
-            Some("bin") => &self.name,
-            _ => "lib",
-        }
-    }
 }
 
 #[derive(Default, Deserialize)]
@@ -150,12 +121,14 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
             "not json".to_owned(),
         ];
-        let found = TestBinaries::parse(&messages.join("\n"));
+        let mut found = TestBinaries::default();
+        found.add(&messages.join("\n"));
         let names: Vec<_> = found.binaries.iter().map(|binary| binary.name.as_str()).collect();
         assert_eq!(names, ["throng-cli bin", "throng-cli walls"]);
-        assert_eq!(found.binaries[0].folder, Path::new("/w/crates/throng-cli"));
-        assert_eq!(found.throng.as_deref(), Some(Path::new("/w/target/debug/throng")));
-        let alone: Vec<_> = found.jobs().into_iter().map(|job| job.is_exclusive).collect();
+        assert_eq!(found.binaries[0].folder, PathBuf::from("/w/crates/throng-cli"));
+        assert_eq!(found.throng, Some(PathBuf::from("/w/target/debug/throng")));
+        let jobs = found.binaries.iter().map(|binary| found.job(binary, &[]));
+        let alone: Vec<_> = jobs.map(|job| job.traits.is_exclusive).collect();
         assert_eq!(alone, [false, true]);
     }
 }

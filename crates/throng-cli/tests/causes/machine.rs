@@ -1,11 +1,14 @@
 //! The CPUs that this test may use, and their load by other programs.
 
 use std::fs;
-use std::time::Instant;
-use throng_report::Metric;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use throng_base::time::Instant as Moment;
 use throng_doctor::{Sampler, SamplerOptions};
+use throng_report::Metric;
 
 /// A measurement of the CPU time that other programs use, from its start.
 pub(crate) struct Others {
@@ -20,13 +23,57 @@ impl Others {
     }
 
     /// Returns the share of all CPUs that other programs have used. The processes that this test
-    /// has started count as its own once it has waited for them.
+    /// has started are its own.
     pub(crate) fn share(&self) -> f64 {
         let busy = busy_ticks().saturating_sub(self.busy_ticks);
         let own = own_ticks().saturating_sub(self.own_ticks);
         let all = self.began.elapsed().as_secs_f64() * TICKS_PER_S * cpus_of_the_machine() as f64;
         busy.saturating_sub(own) as f64 / all.max(1.0)
     }
+
+    /// Returns what other programs used, if it was enough to cause a finding.
+    pub(crate) fn disturb(&self) -> Option<String> {
+        let share = self.share();
+        let percent = share * 100.0;
+        (share > OTHERS_DISTURB).then(|| format!("other programs used {percent:.0} % of the CPUs"))
+    }
+}
+
+/// A thread that counts the seconds in which other programs left the CPUs alone.
+pub(crate) struct QuietTime {
+    is_over: Arc<AtomicBool>,
+    counts: JoinHandle<(u32, u32)>,
+}
+
+impl QuietTime {
+    pub(crate) fn watch() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let over = Arc::clone(&is_over);
+        let counts = thread::spawn(move || {
+            let (mut quiet, mut all) = (0, 0);
+            while !over.load(Ordering::Relaxed) {
+                let others = Others::watch();
+                thread::sleep(Duration::from_secs(1));
+                all += 1;
+                quiet += u32::from(quota_disturbs().is_none() && others.disturb().is_none());
+            }
+            (quiet, all)
+        });
+        Self { is_over, counts }
+    }
+
+    /// Ends the watch. Returns the share of the seconds that were quiet.
+    pub(crate) fn share(self) -> f64 {
+        self.is_over.store(true, Ordering::Relaxed);
+        let (quiet, all) = self.counts.join().expect("it only counts");
+        f64::from(quiet) / f64::from(all.max(1))
+    }
+}
+
+/// Returns what the quota of the test's own control group is, if it is less than its CPUs.
+pub(crate) fn quota_disturbs() -> Option<String> {
+    let quota = quota().filter(|quota| *quota < cpus().len() as f64)?;
+    Some(format!("the test has a quota of {quota} CPUs"))
 }
 
 /// Returns the numbers of the CPUs that this process may use.
@@ -63,14 +110,24 @@ fn busy_ticks() -> u64 {
     ticks.iter().take(8).enumerate().filter(|(i, _)| ![3, 4].contains(i)).map(|(_, t)| t).sum()
 }
 
-/// Returns the CPU time of this process and of its children that have ended.
+/// Returns the CPU time of this process and of all processes below it, with those that have ended.
 fn own_ticks() -> u64 {
-    let text = fs::read_to_string("/proc/self/stat").expect("procfs");
-    let (_, rest) = text.rsplit_once(')').expect("a name in parentheses");
-    // `rest` starts at the third field; utime is the 14th.
-    let fields: Vec<u64> =
-        rest.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-    fields[11..15].iter().sum()
+    ticks_below(std::process::id())
+}
+
+fn ticks_below(pid: u32) -> u64 {
+    // A process that ends meanwhile is counted by the one that waits for it.
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    // `rest` starts at the third field; utime is the 14th, and three more follow it.
+    let fields = rest.split_whitespace().skip(11).take(4);
+    let own: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let children = threads.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let below = children.flat_map(|list| {
+        list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
+    });
+    own + below.map(ticks_below).sum::<u64>()
 }
 
 fn cpus_of_the_machine() -> usize {
@@ -81,8 +138,11 @@ fn cpus_of_the_machine() -> usize {
 /// USER_HZ, which is 100 on every architecture that throng supports.
 const TICKS_PER_S: f64 = 100.0;
 
-#[test]
-fn own_work_is_not_others() {
+/// The share of the CPUs from which other programs may cause the finding.
+const OTHERS_DISTURB: f64 = 0.1;
+
+/// A test of [`Others`].
+pub(crate) fn own_work_is_not_others() {
     let others = Others::watch();
     let began = own_ticks();
     while own_ticks() < began + 20 {

@@ -11,7 +11,7 @@ mod end;
 mod export;
 // The tests of the endpoint use the rest.
 #[allow(dead_code)]
-#[path = "../../../throng-view/tests/exposition/mod.rs"]
+#[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
 mod find;
 mod fleet;

@@ -7,11 +7,11 @@
 mod chromium;
 // The tests of the server use the rest.
 #[allow(dead_code)]
-#[path = "../../../throng-server/tests/support/client.rs"]
+#[path = "../../../throng-server/tests/server/client.rs"]
 mod client;
 // The tests of the endpoint use the rest.
 #[allow(dead_code)]
-#[path = "../../../throng-view/tests/exposition/mod.rs"]
+#[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
 mod foreign_chat;
 // The tests of the bus use the rest.
@@ -30,5 +30,5 @@ mod schema;
 mod shared_topics;
 mod tools;
 mod tsung;
-#[path = "../../../throng-server/tests/chat/wire.rs"]
+#[path = "../../../throng-server/tests/server/wire.rs"]
 mod wire;

@@ -16,10 +16,9 @@
 //! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
 //!    [`places`]): its name, its description, the id of the finding that must come first, and
 //!    words that it must say. A run takes 6 to 8 seconds.
-//! 3. Run it alone: `THRONG_DISEASES=name cargo test -p throng-cli --test diseases -- --nocapture`.
-//!    Separate several names by commas; a part of a name is enough. The run files stay in
-//!    `target/tmp/diseases/`, for `throng report`.
-//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test diseases`.
+//! 3. Run it alone: `make test ONLY=name_of_it`; a part of the name is enough. The run files stay
+//!    in `target/tmp/diseases/`, for `throng report`.
+//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 make test ONLY=diseases`.
 
 #[path = "../causes/mod.rs"]
 #[allow(dead_code, reason = "walls use the rest of it")]
@@ -39,16 +38,9 @@ static DISEASES: Kind = Kind {
     mark: "the diseases",
     // They wait for nearly all of their time.
     at_a_time: 5,
-    needs_quiet: true,
     groups: &[series::DISEASES, refusals::DISEASES, requests::DISEASES, places::DISEASES],
 };
 
-#[test]
-fn each_disease_is_named_first_and_a_clean_run_names_none() {
-    DISEASES.provoke();
-}
-
-#[test]
-fn the_document_lists_the_diseases_that_there_are() {
-    causes::matrix::check_document(&DISEASES);
+fn main() -> std::process::ExitCode {
+    DISEASES.main()
 }

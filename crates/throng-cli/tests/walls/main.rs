@@ -17,10 +17,9 @@
 //!    wall is skipped.
 //! 2. Add a [`Cause`] to `WALLS` of its group: its name, its description, and the id of the finding
 //!    that must come first.
-//! 3. Run it alone: `THRONG_WALLS=name cargo test -p throng-cli --test walls -- --nocapture`.
-//!    Separate several names by commas; a part of a name is enough. The run files stay in
-//!    `target/tmp/walls/`, for `throng report`.
-//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test walls`.
+//! 3. Run it alone: `make test ONLY=name_of_it`; a part of the name is enough. The run files stay
+//!    in `target/tmp/walls/`, for `throng report`.
+//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 make test ONLY=walls`.
 //!
 //! The settings disappear with the namespace. The machine's own sysctls are set by
 //! [`Machinewide`](causes::stage::Machinewide), one wall at a time under a lock. A separate process
@@ -50,7 +49,6 @@ static WALLS: Kind = Kind {
     mark: "the matrix",
     // Most walls wait for most of their time.
     at_a_time: 2,
-    needs_quiet: false,
     groups: &[
         queues::WALLS,
         limits::WALLS,
@@ -63,12 +61,6 @@ static WALLS: Kind = Kind {
     ],
 };
 
-#[test]
-fn each_wall_is_named_first_and_a_clean_run_names_none() {
-    WALLS.provoke();
-}
-
-#[test]
-fn the_document_lists_the_walls_that_there_are() {
-    causes::matrix::check_document(&WALLS);
+fn main() -> std::process::ExitCode {
+    WALLS.main()
 }

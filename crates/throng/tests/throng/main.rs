@@ -1,0 +1,5 @@
+//! The library as its users see it: errors, examples, sizes.
+
+mod errors;
+mod examples;
+mod sizes;
