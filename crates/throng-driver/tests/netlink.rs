@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use throng_driver::netlink::{DiagSocket, Family, ListenerState, States};
 
 /// Longer than any step here takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Connections that wait in the accept queue.
 const WAITING: usize = 3;

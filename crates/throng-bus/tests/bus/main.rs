@@ -284,4 +284,4 @@ fn wait_until(mut is_true: impl FnMut() -> bool) {
 }
 
 /// The longest wait for what must come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(300);

@@ -127,4 +127,4 @@ fn connect(addr: &str, receive_bytes: Option<usize>) -> TcpStream {
 }
 
 /// The timeout, longer than any response takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);

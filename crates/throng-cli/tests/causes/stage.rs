@@ -444,4 +444,4 @@ const LOCK: &str = "/run/throng-global-sysctls.lock";
 const USUAL_FLAGS: [&str; 2] = ["--no-calibrate", "--force"];
 
 /// The timeout: far more than a run here takes, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);

@@ -287,4 +287,4 @@ pub(crate) fn run_file(path: &Path) -> Vec<Value> {
 }
 
 /// The timeout: far more than anything here takes, even on a busy machine.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(300);

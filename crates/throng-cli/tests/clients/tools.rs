@@ -143,4 +143,4 @@ fn text(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
     })
 }
 
-const PATIENCE: Duration = Duration::from_secs(160);
+const PATIENCE: Duration = Duration::from_secs(300);

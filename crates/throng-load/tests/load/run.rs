@@ -9,7 +9,7 @@ use throng_load::scenario::Scenario;
 use throng_report::{EarlyClose, Histogram, LoadInterval, UnansweredWaits};
 
 /// Longer than any run here takes, even on a busy machine.
-pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(120);
+pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Measurements of a whole run.
 pub(crate) struct Run {

@@ -74,6 +74,8 @@ struct Users {
     panics: f64,
     /// True if the user leaves the close to the server.
     stays: bool,
+    /// The pause between an answer and the next question of a user that stays.
+    talks_every: Option<Duration>,
     prng: Prng,
     served: usize,
 }
@@ -101,6 +103,8 @@ impl App<SimDriver<()>> for Users {
     fn deadline(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>) {
         if conn.is_detached() {
             conn.connect(self.target);
+        } else if self.talks_every.is_some() {
+            conn.send(b"?");
         } else {
             conn.close();
         }
@@ -114,7 +118,9 @@ impl App<SimDriver<()>> for Users {
 
     fn event(&mut self, conn: &mut Conn<'_, SimDriver<()>, Self>, bytes: &[u8]) {
         conn.state().received += bytes.len();
-        if conn.state().received == 2 && !self.stays {
+        if let Some(pause) = self.talks_every {
+            conn.set_deadline(Deadline::Exact(conn.now() + pause));
+        } else if conn.state().received == 2 && !self.stays {
             // It stays open for a while, so that the limits are reached.
             let stay = Duration::from_millis(self.prng.below(40));
             conn.set_deadline(Deadline::Exact(conn.now() + stay));
@@ -254,7 +260,19 @@ fn users(sim: &mut Sim, rounds: u32, panics: f64) -> UsersCore {
         options: SocketOptions::default(),
     };
     let prng = sim.prng();
-    spawn(sim, Users { target, count: USERS, rounds, panics, stays: false, prng, served: 0 })
+    spawn(
+        sim,
+        Users {
+            target,
+            count: USERS,
+            rounds,
+            panics,
+            stays: false,
+            talks_every: None,
+            prng,
+            served: 0,
+        },
+    )
 }
 
 fn spawn(sim: &mut Sim, users: Users) -> UsersCore {
@@ -415,9 +433,17 @@ fn an_idle_connection_is_closed_within_a_tick_of_its_time() {
             source: SourceAddress::Any,
             options: SocketOptions::default(),
         };
-        let prng = sim.prng();
-        let sleepers =
-            Users { target, count: 20, rounds: 1, panics: 0.0, stays: true, prng, served: 0 };
+        let of = |count, talks_every, prng| Users {
+            target,
+            count,
+            rounds: 1,
+            panics: 0.0,
+            stays: true,
+            talks_every,
+            prng,
+            served: 0,
+        };
+        let sleepers = of(20, None, sim.prng());
         let sleepers = spawn(sim, sleepers);
         assert!(sim.run_until(PATIENCE, |_| server.watcher.open.get() == 20));
         let all_open = sim.now();
@@ -427,5 +453,11 @@ fn an_idle_connection_is_closed_within_a_tick_of_its_time() {
         assert!(sim.now() - all_open <= idle + TICK * 2, "{:?}", sim.now() - all_open);
         assert_eq!(server.counters(sim).idle_timeouts, 20);
         assert!(sim.run_until(PATIENCE, |_| sleepers.borrow().app().served == 20));
+        let talkers = of(5, Some(idle / 2), sim.prng());
+        spawn(sim, talkers);
+        assert!(sim.run_until(PATIENCE, |_| server.watcher.open.get() == 5));
+        sim.run_for(idle * 10);
+        assert_eq!(server.watcher.open.get(), 5, "who talks is not idle");
+        assert_eq!(server.counters(sim).idle_timeouts, 20);
     });
 }

@@ -100,7 +100,7 @@ fn ask_until(dashboard: &Dashboard, is_there: impl Fn(&Value) -> bool) -> Value 
 }
 
 /// How long a test waits for what comes as soon as a thread runs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Returns the number of rows. Of each packed number, the last character is below `]`.
 fn rows(run: &Value) -> usize {

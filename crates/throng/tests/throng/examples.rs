@@ -214,4 +214,4 @@ fn text(client: &mut WebSocket<TcpStream>) -> String {
 }
 
 /// Long enough for a machine with other things to do: nothing is measured.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
