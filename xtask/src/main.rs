@@ -2,6 +2,7 @@
 
 mod bench;
 mod conformance;
+mod count;
 mod suite;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +27,8 @@ enum Task {
     BenchVariables(bench::variables::Options),
     /// Run Autobahn's WebSocket cases against the server and the client
     Conformance(conformance::Options),
+    /// Count the instructions of hot loops, and compare them with those in the tree
+    Count(count::Options),
     /// Run every test binary, the doc tests and the linters; list the failures at the end
     Test(suite::Options),
 }
@@ -37,10 +40,16 @@ fn main() -> ExitCode {
         Task::BenchNodes(options) => bench::nodes::run(&options),
         Task::BenchVariables(options) => bench::variables::run(&options),
         Task::Conformance(options) => conformance::run(&options),
+        Task::Count(options) => count::run(&options),
         Task::Test(options) => suite::run(&options),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error}");
         ExitCode::from(2)
     })
+}
+
+/// Returns the cargo that built this program, or the one in the path.
+pub(crate) fn cargo() -> std::ffi::OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }

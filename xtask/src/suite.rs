@@ -146,16 +146,11 @@ impl Queue {
 /// The number of steps that run at the same time. Most of them wait for most of their time.
 const PARALLEL_JOBS: usize = 2;
 
-/// Returns the cargo that built this program, or the one in the path.
-fn cargo() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
-}
-
 /// Creates the job for a target of the Makefile.
 fn make(target: &str) -> Job {
     let mut command = Command::new("make");
     command.args(["--no-print-directory", target]);
-    Job::new(format!("make {target}"), command)
+    Job::new(target, command)
 }
 
 #[cfg(test)]

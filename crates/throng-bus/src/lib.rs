@@ -1,7 +1,7 @@
 //! Messages between machines.
 //!
 //! A [`Bus`] carries messages under subjects. Within one process it is a [`MemoryBus`]; between
-//! machines it is [NATS](NatsBus). A bus promises what core NATS does, and no more:
+//! machines it is NATS (`NatsBus`, the feature `nats`). A bus promises what core NATS does, and no more:
 //!
 //! - **At most once.** A message that a subscriber cannot take is lost to this subscriber. The
 //!   subscription counts it.
@@ -24,6 +24,7 @@ mod delivery;
 mod denial;
 mod memory;
 mod name;
+#[cfg(feature = "nats")]
 mod nats;
 mod subject;
 mod subscription;
@@ -34,6 +35,7 @@ pub use delivery::{Inbox, Outbox, RESEND_AFTER};
 pub use denial::{BusAction, BusDenial};
 pub use memory::MemoryBus;
 pub use name::{NotAName, check_name};
+#[cfg(feature = "nats")]
 pub use nats::{ClientCertificate, NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;
 pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_MAX};

@@ -154,26 +154,39 @@ impl Selection {
 
     /// Returns the doc tests, the linters and loom, as far as they are selected.
     pub(super) fn tools(&self) -> Vec<Job> {
-        let job = |tool: &&str| match tool.strip_prefix("make ") {
-            Some(target) => super::make(target),
-            None => doc_tests(),
+        let locks_target = JobTraits { locks_target: true, ..JobTraits::default() };
+        let job = |tool: &&str| match *tool {
+            DOC_TESTS => doc_tests().with(locks_target),
+            COUNT => count(),
+            LINT => super::make(LINT).with(locks_target),
+            target => super::make(target),
         };
         self.tools.iter().map(job).collect()
     }
 }
 
 /// The steps that are not test binaries.
-const TOOLS: &[&str] = &[DOC_TESTS, "make lint", "make loom"];
+const TOOLS: &[&str] = &[DOC_TESTS, COUNT, LINT, "loom"];
 const DOC_TESTS: &str = "doc tests";
+const COUNT: &str = "count";
+const LINT: &str = "lint";
+
+/// Creates the job of `make count`, without a build of this program.
+fn count() -> Job {
+    let program = std::env::current_exe().unwrap_or_else(|_| "target/debug/xtask".into());
+    let mut command = Command::new(program);
+    command.arg("count");
+    Job::new(COUNT, command)
+}
 
 fn doc_tests() -> Job {
-    let mut command = Command::new(super::cargo());
+    let mut command = Command::new(crate::cargo());
     command.args(["test", "--doc", "--locked", "--workspace", "--no-fail-fast"]);
-    Job::new(DOC_TESTS, command).with(JobTraits { locks_target: true, ..JobTraits::default() })
+    Job::new(DOC_TESTS, command)
 }
 
 fn build<'a>(what: &str, arguments: impl IntoIterator<Item = &'a str>) -> Job {
-    let mut command = Command::new(super::cargo());
+    let mut command = Command::new(crate::cargo());
     command.args(arguments).args(["--locked", "--message-format=json-render-diagnostics"]);
     Job::new(format!("build {what}"), command)
 }
@@ -213,7 +226,7 @@ fn files(path: &Path) -> Vec<PathBuf> {
 
 /// Returns the test targets of the workspace, as cargo lists them.
 fn targets() -> Result<Vec<Target>, String> {
-    let output = Command::new(super::cargo())
+    let output = Command::new(crate::cargo())
         .args(["metadata", "--no-deps", "--locked", "--format-version", "1"])
         .output()
         .map_err(|error| format!("cannot start cargo: {error}"))?;
@@ -305,7 +318,7 @@ mod tests {
         assert_eq!(names(&["walls"]), ["throng-cli walls"]);
         assert_eq!(names(&["a_full_queue"]), ["throng-cli walls"]);
         assert_eq!(names(&["frames::frames_are_cut"]), ["throng-proto lib"]);
-        assert_eq!(names(&["lint", "help_is"]), ["throng-cli cli", "make lint"]);
+        assert_eq!(names(&["lint", "help_is"]), ["throng-cli cli", "lint"]);
         assert_eq!(selected(&["frames_are_cut"]).unwrap().1, ["build the tests of each lib"]);
         assert_eq!(selected(&["walls"]).unwrap().1, ["build the suites", "build throng"]);
         let error = selected(&["nothing_of_that_name"]).unwrap_err();

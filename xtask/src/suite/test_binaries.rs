@@ -62,7 +62,7 @@ impl TestBinaries {
         let mut command = Command::new(&binary.path);
         // The output of passed tests shows what they skipped.
         command.arg("--show-output").args(filters).current_dir(&binary.folder);
-        command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", super::cargo());
+        command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", crate::cargo());
         if let Some(threads) = suite.threads {
             command.arg(format!("--test-threads={threads}"));
         }

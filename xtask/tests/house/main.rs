@@ -11,6 +11,7 @@ mod text;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The crates of this workspace that each crate may depend on. `report` and `base` are open to all.
 const EDGES: &[(&str, &[&str])] = &[
@@ -115,6 +116,25 @@ fn server_and_load_never_see_each_other() {
         let manifest =
             fs::read_to_string(root().join("crates").join(a).join("Cargo.toml")).unwrap();
         assert!(!manifest.contains(b), "{a} names {b}, be it for tests only");
+    }
+}
+
+/// A program that uses the library for a server builds nothing that draws, serves pages or speaks to
+/// other machines.
+#[test]
+fn the_library_builds_neither_axum_nor_ratatui_nor_nats() {
+    let tree = Command::new(env!("CARGO"))
+        .args(["tree", "--offline", "--locked", "--edges", "normal", "--prefix", "none"])
+        .args(["--package", "throng", "--format", "{p}"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.contains("throng-server"), "{tree}");
+    for heavy in ["axum", "ratatui", "async-nats", "tokio", "clap", "prometheus-client"] {
+        let is_there = tree.lines().any(|line| line.split(' ').next() == Some(heavy));
+        assert!(!is_there, "throng depends on {heavy}: cargo tree -p throng -i {heavy}");
     }
 }
 

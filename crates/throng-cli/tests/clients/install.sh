@@ -45,13 +45,13 @@ take() {
 take promtool prometheus ./usr/bin/promtool
 take nats-server nats-server ./usr/sbin/nats-server
 
-# nft is for the doctor's walls: it drops packets on purpose.
-if ! has tsung || ! has chromium || ! has nft; then
+# nft is for the doctor's walls: it drops packets on purpose. valgrind counts instructions.
+if ! has tsung || ! has chromium || ! has nft || ! has valgrind; then
   if has apt-get && [ "$(id -u)" = 0 ]; then
     export DEBIAN_FRONTEND=noninteractive
-    install="apt-get install --quiet --quiet --yes --no-install-recommends chromium tsung fonts-dejavu-core nftables"
-    $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium, tsung and nftables"
+    install="apt-get install --quiet --quiet --yes --no-install-recommends chromium tsung fonts-dejavu-core nftables valgrind"
+    $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium, tsung, nftables and valgrind"
   else
-    missing "chromium, tsung and nftables are Debian packages, and only root installs them"
+    missing "chromium, tsung, nftables and valgrind are Debian packages, and only root installs them"
   fi
 fi

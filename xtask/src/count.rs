@@ -1,0 +1,126 @@
+//! The instructions that a hot loop costs, under callgrind: a guard that no neighbour disturbs.
+//!
+//! `crates/throng-sim/examples/hot_loops.rs` repeats each loop on virtual time. A repetition costs
+//! the difference of two counts. `bench/instructions.json` keeps what each may cost.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+/// The options of `xtask count`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Write the counts into bench/instructions.json instead of comparing them
+    #[arg(long)]
+    write: bool,
+}
+
+/// A hot loop.
+struct Loop {
+    /// The name, for `hot_loops` and the file of counts.
+    name: &'static str,
+    /// What one repetition is.
+    what: &'static str,
+    /// The repetitions of the longer of the two runs, beyond those of the shorter.
+    repetitions: u32,
+}
+
+const LOOPS: &[Loop] = &[
+    Loop { name: "message", what: "a message through a turn of each end", repetitions: 2_000 },
+    Loop { name: "connection", what: "connect, accept, echo and close", repetitions: 500 },
+    Loop { name: "websocket", what: "a WebSocket message in and out", repetitions: 2_000 },
+    Loop { name: "broadcast", what: "a broadcast to 1,000 members", repetitions: 20 },
+    Loop { name: "step", what: "a user's step", repetitions: 2_000 },
+];
+
+/// Counts all loops. The exit code is 1 if one costs more than it may.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    if let Some(missing) = valgrind_missing() {
+        println!("skipped: {missing}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let program = build()?;
+    let mut counts = BTreeMap::new();
+    for hot in LOOPS {
+        counts.insert(hot.name.to_owned(), count(&program, hot)?);
+    }
+    let path = Path::new(FILE);
+    if options.write {
+        let text = serde_json::to_string_pretty(&counts).map_err(|error| error.to_string())?;
+        std::fs::write(path, text + "\n").map_err(|error| format!("{FILE}: {error}"))?;
+    }
+    let kept = std::fs::read_to_string(path).map_err(|error| format!("{FILE}: {error}"))?;
+    let kept: BTreeMap<String, u64> =
+        serde_json::from_str(&kept).map_err(|error| format!("{FILE}: {error}"))?;
+    let mut is_over = false;
+    for hot in LOOPS {
+        let (now, before) = (counts[hot.name], kept.get(hot.name).copied().unwrap_or(0));
+        let ratio = now as f64 / before.max(1) as f64;
+        is_over |= ratio > RATIO_MAX;
+        let mark = if ratio > RATIO_MAX { "  TOO MUCH" } else { "" };
+        println!("{now:9} instructions, {ratio:5.3} of {before}: {}{mark}", hot.what);
+    }
+    if is_over {
+        println!(
+            "A loop costs more than {:.0} % over its count. If the change is worth it: make \
+             count COUNT=--write",
+            (RATIO_MAX - 1.0) * 100.0
+        );
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn valgrind_missing() -> Option<String> {
+    let version = Command::new("valgrind").arg("--version").output();
+    version.err().map(|error| format!("valgrind: {error}"))
+}
+
+/// Builds the program that repeats the loops, as a release.
+fn build() -> Result<PathBuf, String> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+    let status = Command::new(crate::cargo())
+        .args(["build", "--release", "--locked", "--quiet", "-p", "throng-sim"])
+        .args(["--example", "hot_loops"])
+        .status()
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
+    let program = target.join("release/examples/hot_loops");
+    status.success().then_some(program).ok_or_else(|| "cargo cannot build hot_loops".to_owned())
+}
+
+/// Returns the instructions of one repetition: the least of some counts, because the keys of hash
+/// maps differ from run to run.
+fn count(program: &Path, hot: &Loop) -> Result<u64, String> {
+    let mut least = u64::MAX;
+    for _ in 0..ROUNDS {
+        let few = instructions(program, hot.name, WARM_UP)?;
+        let many = instructions(program, hot.name, WARM_UP + hot.repetitions)?;
+        least = least.min(many.saturating_sub(few) / u64::from(hot.repetitions));
+    }
+    Ok(least)
+}
+
+fn instructions(program: &Path, name: &str, repetitions: u32) -> Result<u64, String> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(program)
+        .args([name, &repetitions.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
+    collected
+        .filter(|_| output.status.success())
+        .and_then(|(_, count)| count.trim().parse().ok())
+        .ok_or_else(|| format!("hot_loops {name} {repetitions}: {said}"))
+}
+
+const FILE: &str = "bench/instructions.json";
+
+/// The repetitions of the shorter run.
+const WARM_UP: u32 = 20;
+
+const ROUNDS: u32 = 3;
+
+/// What a loop may cost, as a multiple of its kept count.
+const RATIO_MAX: f64 = 1.03;
