@@ -61,7 +61,7 @@ lint:
 	$(CARGO) doc --locked --workspace --no-deps --quiet
 
 # The instructions of five hot loops, which no neighbour disturbs: at most 3 % over those in
-# bench/instructions.json. Renew them: make count COUNT=--write
+# bench/instructions.json. Renew them: make count COUNT=--write. Those of a release: COUNT=--release
 count:
 	$(CARGO) build --locked --workspace --bin xtask --quiet
 	$(or $(CARGO_TARGET_DIR),target)/debug/xtask count $(COUNT)

@@ -13,6 +13,9 @@ pub(crate) struct Options {
     /// Write the counts into bench/instructions.json instead of comparing them
     #[arg(long)]
     write: bool,
+    /// Count a release, in place of the build that tests use
+    #[arg(long)]
+    release: bool,
 }
 
 /// A hot loop.
@@ -39,19 +42,21 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         println!("skipped: {missing}");
         return Ok(ExitCode::SUCCESS);
     }
-    let program = build()?;
+    let profile = if options.release { "release" } else { "test" };
+    let program = build(options.release)?;
     let mut counts = BTreeMap::new();
     for hot in LOOPS {
         counts.insert(hot.name.to_owned(), count(&program, hot)?);
     }
-    let path = Path::new(FILE);
-    if options.write {
-        let text = serde_json::to_string_pretty(&counts).map_err(|error| error.to_string())?;
-        std::fs::write(path, text + "\n").map_err(|error| format!("{FILE}: {error}"))?;
-    }
-    let kept = std::fs::read_to_string(path).map_err(|error| format!("{FILE}: {error}"))?;
-    let kept: BTreeMap<String, u64> =
+    let kept = std::fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))?;
+    let mut kept: BTreeMap<String, BTreeMap<String, u64>> =
         serde_json::from_str(&kept).map_err(|error| format!("{FILE}: {error}"))?;
+    if options.write {
+        kept.insert(profile.to_owned(), counts.clone());
+        let text = serde_json::to_string_pretty(&kept).map_err(|error| error.to_string())?;
+        std::fs::write(FILE, text + "\n").map_err(|error| format!("{FILE}: {error}"))?;
+    }
+    let kept = kept.remove(profile).unwrap_or_default();
     let mut is_over = false;
     for hot in LOOPS {
         let (now, before) = (counts[hot.name], kept.get(hot.name).copied().unwrap_or(0));
@@ -76,28 +81,25 @@ fn valgrind_missing() -> Option<String> {
     version.err().map(|error| format!("valgrind: {error}"))
 }
 
-/// Builds the program that repeats the loops, as a release.
-fn build() -> Result<PathBuf, String> {
+/// Builds the program that repeats the loops. The features are those of the workspace, so a build of
+/// the tests has it already.
+fn build(is_release: bool) -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
-    let status = Command::new(crate::cargo())
-        .args(["build", "--release", "--locked", "--quiet", "-p", "throng-sim"])
-        .args(["--example", "hot_loops"])
-        .status()
-        .map_err(|error| format!("cannot start cargo: {error}"))?;
-    let program = target.join("release/examples/hot_loops");
+    let mut cargo = Command::new(crate::cargo());
+    cargo.args(["build", "--workspace", "--locked", "--quiet", "--example", "hot_loops"]);
+    cargo.args(is_release.then_some("--release"));
+    let status = cargo.status().map_err(|error| format!("cannot start cargo: {error}"))?;
+    let folder = if is_release { "release" } else { "debug" };
+    let program = target.join(folder).join("examples/hot_loops");
     status.success().then_some(program).ok_or_else(|| "cargo cannot build hot_loops".to_owned())
 }
 
-/// Returns the instructions of one repetition: the least of some counts, because the keys of hash
-/// maps differ from run to run.
+/// Returns the instructions of one repetition. Two counts of one program differ by less than one in
+/// 10,000: only the keys of hash maps are random.
 fn count(program: &Path, hot: &Loop) -> Result<u64, String> {
-    let mut least = u64::MAX;
-    for _ in 0..ROUNDS {
-        let few = instructions(program, hot.name, WARM_UP)?;
-        let many = instructions(program, hot.name, WARM_UP + hot.repetitions)?;
-        least = least.min(many.saturating_sub(few) / u64::from(hot.repetitions));
-    }
-    Ok(least)
+    let few = instructions(program, hot.name, WARM_UP)?;
+    let many = instructions(program, hot.name, WARM_UP + hot.repetitions)?;
+    Ok(many.saturating_sub(few) / u64::from(hot.repetitions))
 }
 
 fn instructions(program: &Path, name: &str, repetitions: u32) -> Result<u64, String> {
@@ -119,8 +121,6 @@ const FILE: &str = "bench/instructions.json";
 
 /// The repetitions of the shorter run.
 const WARM_UP: u32 = 20;
-
-const ROUNDS: u32 = 3;
 
 /// What a loop may cost, as a multiple of its kept count.
 const RATIO_MAX: f64 = 1.03;

@@ -157,7 +157,7 @@ impl Selection {
         let locks_target = JobTraits { locks_target: true, ..JobTraits::default() };
         let job = |tool: &&str| match *tool {
             DOC_TESTS => doc_tests().with(locks_target),
-            COUNT => count(),
+            COUNT => count().with(locks_target),
             LINT => super::make(LINT).with(locks_target),
             target => super::make(target),
         };
