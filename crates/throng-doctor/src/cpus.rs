@@ -44,6 +44,8 @@ pub(crate) struct ProcessCpus {
     pub(crate) most_delayed: Option<f64>,
     /// Number of threads that hardly ever rested.
     pub(crate) threads_busy: Option<f64>,
+    /// CPUs that its threads used that collect garbage.
+    pub(crate) collector: Option<f64>,
 }
 
 impl CpuUse {
@@ -92,6 +94,8 @@ impl CpuUse {
                 most_delayed: gauge(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE)
                     .map(|permille| permille / 1000.0),
                 threads_busy: gauge(ProcessMetric::THREADS_BUSY),
+                collector: gauge(ProcessMetric::COLLECTOR_PERMILLE)
+                    .map(|permille| permille / 1000.0),
             })
         };
         let (server, client) = (process(Endpoint::Server), process(Endpoint::Client));
@@ -181,6 +185,7 @@ pub(crate) fn mean(uses: &[CpuUse]) -> Option<CpuUse> {
             busiest: some(&|used| value(used)?.busiest),
             most_delayed: some(&|used| value(used)?.most_delayed),
             threads_busy: some(&|used| value(used)?.threads_busy),
+            collector: some(&|used| value(used)?.collector),
         })
     };
     Some(CpuUse {

@@ -58,6 +58,7 @@ mod steady_load;
 pub mod sysctl;
 pub mod tcp_hash;
 mod text;
+mod thread_kind;
 mod trend;
 mod trouble_counters;
 mod two_modes;

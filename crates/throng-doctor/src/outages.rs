@@ -1,6 +1,6 @@
 //! Times in which the server was away, and came back.
 
-use throng_report::RunEventKind;
+use throng_report::{Endpoint, ProcessMetric, RunEventKind};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -51,7 +51,8 @@ pub(crate) fn outages(run: &RunView<'_>) -> Vec<Absence> {
 /// ended.
 fn is_away(run: &RunView<'_>, away: &Absence) -> bool {
     let ended = process_ends(run).any(|at_ms| away.is_near(at_ms));
-    away.refused > 0 || (ended && away.lost > 0)
+    let worker_ended = || worker_ends(run).iter().any(|end| away.is_of(end));
+    away.refused > 0 || (away.lost > 0 && (ended || worker_ended()))
 }
 
 impl Absence {
@@ -61,6 +62,14 @@ impl Absence {
     pub(crate) fn is_near(&self, at_ms: u64) -> bool {
         let end_ms = self.to_ms.map_or(u64::MAX, |to_ms| to_ms.max(self.from_ms + NEAR_MS));
         (self.from_ms.saturating_sub(NEAR_MS)..=end_ms).contains(&at_ms)
+    }
+
+    /// Reports whether the end of a worker belongs to this time. It was noticed in the sample after
+    /// it.
+    pub(crate) fn is_of(&self, end: &WorkerEnd) -> bool {
+        let to_ms = self.to_ms.unwrap_or(u64::MAX).max(self.from_ms);
+        end.from_ms <= to_ms.saturating_add(NEAR_MS)
+            && self.from_ms <= end.at_ms.saturating_add(NEAR_MS)
     }
 }
 
@@ -78,6 +87,36 @@ pub(crate) fn process_ends<'a>(run: &RunView<'a>) -> impl Iterator<Item = u64> +
     let ends =
         events(run).filter(|(_, kind)| matches!(kind, RunEventKind::ServerProcessEnded { .. }));
     ends.map(|(at_ms, _)| at_ms)
+}
+
+/// The end of a worker of the server, whose listener stayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WorkerEnd {
+    /// The sample before.
+    pub(crate) from_ms: u64,
+    /// The sample in which it was noticed.
+    pub(crate) at_ms: u64,
+    pub(crate) pid: u32,
+}
+
+/// Returns the ends of workers. A server with a process for each connection has none: there, each
+/// process ends with its connection.
+pub(crate) fn worker_ends(run: &RunView<'_>) -> Vec<WorkerEnd> {
+    let ended = run.growth(Endpoint::Server, ProcessMetric::PROCESSES_ENDED.server);
+    let ended = ended.map_or(0, |growth| growth.by());
+    if ended.saturating_mul(CONNECTS_TIMES) > run.summary.connect.ok {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for (before, now) in run.steps() {
+        let pids = now.interval.events.iter().filter_map(|event| match &event.kind {
+            RunEventKind::ServerWorkerEnded { pid, .. } => Some(*pid),
+            _ => None,
+        });
+        let (from_ms, at_ms) = (before.interval.at_ms, now.interval.at_ms);
+        found.extend(pids.map(|pid| WorkerEnd { from_ms, at_ms, pid }));
+    }
+    found
 }
 
 /// Returns the events while the load was on, with their times.
@@ -117,3 +156,6 @@ fn first(one: Option<u64>, other: Option<u64>) -> Option<u64> {
 
 /// The longest time between the end of a process and the loss of its connections, in either order.
 const NEAR_MS: u64 = 1_000;
+
+/// How many times as many connects as ends of workers there are at least.
+const CONNECTS_TIMES: u64 = 2;

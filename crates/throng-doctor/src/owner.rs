@@ -274,6 +274,14 @@ fn held(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> Result<BTreeSet<u6
     Ok(held)
 }
 
+/// Reports whether a process holds one of the sockets, among its first few fds.
+pub(crate) fn holds_one(root: &ProcRoot, pid: u32, inodes: &BTreeSet<u64>) -> bool {
+    let table = format!("proc/{pid}/fd");
+    let mut first = fds(root, &table).unwrap_or_default();
+    first.truncate(FDS_FIRST);
+    !inodes.is_empty() && !held_in(root, &table, &first, inodes).is_empty()
+}
+
 /// Returns the lowest [`FDS_MAX`] fds of a table: servers listen before they accept.
 fn fds(root: &ProcRoot, table: &str) -> Result<Vec<u32>, Unknown> {
     let names = root.names(table).into_result()?;
@@ -307,6 +315,9 @@ const TABLE_BYTES_MAX: usize = 1 << 20;
 
 /// The most fds of one table that are read.
 const FDS_MAX: usize = 4096;
+
+/// The number of fds among which a worker has its listener.
+const FDS_FIRST: usize = 256;
 
 /// The most fds that are read of a thread's table with the same numbers as the process's.
 const FDS_COMPARED: usize = 64;

@@ -21,6 +21,7 @@ mod close_code;
 mod close_times;
 mod connections_max_reached;
 mod conntrack_full;
+mod cpu_cause;
 mod cpu_contended;
 mod cpu_stolen;
 mod cues_unopened;

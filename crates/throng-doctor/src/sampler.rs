@@ -7,11 +7,12 @@ mod proc_files;
 mod process_tree;
 mod programs;
 mod record;
+mod reports;
 mod stretches;
 mod threads;
 mod unread;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
@@ -27,6 +28,7 @@ use crate::fds::{FdKinds, count_fds, fd_kinds, is_full};
 use crate::limits::limits;
 use crate::listener_scope::ListenerScope;
 use crate::listeners::{ListenerReader, ListenerSummary};
+use crate::owner::holds_one;
 use crate::proc_root::ProcRoot;
 use crate::process::{cpus_allowed, is_there, process_use};
 use crate::socket_count_meter::SocketCountMeter;
@@ -35,8 +37,9 @@ use proc_files::{NetworkCounters, ProcFiles};
 use process_tree::ProcessTree;
 use programs::ProgramMeter;
 pub use record::{KernelSample, ProcessSample};
+use reports::ReportsLeft;
 use stretches::{STEP, StretchMeter};
-use threads::ThreadMeter;
+use threads::{BUSY_PERMILLE, BusyThread, ThreadId, ThreadMeter};
 use unread::UnreadMeter;
 
 /// The sources of a sampler.
@@ -91,6 +94,8 @@ pub struct Sampler {
     cgroups: CgroupReader,
     listeners: ListenerReader,
     syn_recv: SocketCountMeter,
+    /// Sockets that listen for the server, as of the last sample, if they are known.
+    inodes: BTreeSet<u64>,
     /// Connections that the server does not read, if its listeners are known.
     unread: Option<UnreadMeter>,
     /// The schedule for established connections, if they are counted.
@@ -112,6 +117,11 @@ struct KnownProcess {
     groups: CgroupReader,
     threads: ThreadMeter,
     process_tree: ProcessTree,
+    /// The moment of the last sample of these processes.
+    sampled_at: Option<Instant>,
+    /// Whether a process holds a listener, for each that was looked at.
+    holders: HashMap<u32, bool>,
+    reports: ReportsLeft,
     stretches: StretchMeter,
     stepped_at: Option<Instant>,
 }
@@ -144,6 +154,7 @@ impl Sampler {
             cgroups: CgroupReader::locate(&root, pid),
             listeners: ListenerReader::default(),
             syn_recv: SocketCountMeter::new(meters),
+            inodes: BTreeSet::new(),
             unread: is_scoped.then(|| UnreadMeter::new(SocketCountMeter::new(meters))),
             established: counts_established.then(|| SocketCountMeter::new(meters)),
             stays_on_its_thread: PhantomData,
@@ -226,7 +237,11 @@ impl Sampler {
             return;
         }
         let Some(all) = out.take(self.listeners.listeners()) else { return };
-        let mine = ListenerSummary::of(&self.scope.select(&all));
+        let mine = self.scope.select(&all);
+        if self.scope != ListenerScope::All {
+            self.inodes = mine.iter().map(|listener| u64::from(listener.inode)).collect();
+        }
+        let mine = ListenerSummary::of(&mine);
         out.set(Metric::LISTENER_COUNT, mine.listeners);
         out.set(Metric::LISTENER_ACCEPT_QUEUE, mine.accept_queue);
         out.set(Metric::LISTENER_ACCEPT_QUEUE_MOST, mine.accept_queue_most);
@@ -296,7 +311,8 @@ impl Sampler {
             out.processes.push(ProcessSample { program, used });
             let used = between.and_then(|(from, to)| known.stretches.used_between(from, to));
             out.set_some(ProcessMetric::GAP_CPU_US.of(program), used);
-            known.record_process_tree(&self.root, out, now);
+            known.record_process_tree(&self.root, out, now, &self.inodes);
+            known.record_threads(&self.root, out, now);
             known.record_fds(&self.root, &mut self.listeners, out);
         }
     }
@@ -336,6 +352,9 @@ impl KnownProcess {
             groups: CgroupReader::locate(root, watched.pid),
             threads: ThreadMeter::default(),
             process_tree: ProcessTree::new(watched.pid, watched.also.clone()),
+            sampled_at: None,
+            holders: HashMap::new(),
+            reports: ReportsLeft::default(),
             stretches: StretchMeter::default(),
             stepped_at: None,
             watched,
@@ -377,25 +396,69 @@ impl KnownProcess {
         });
     }
 
-    /// Reads the CPU time, memory and threads of the program's processes.
-    fn record_process_tree(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
+    /// Reads the CPU time and memory of the program's processes. `inodes` are the sockets that
+    /// listen for the server.
+    fn record_process_tree(
+        &mut self,
+        root: &ProcRoot,
+        out: &mut KernelSample,
+        now: Instant,
+        inodes: &BTreeSet<u64>,
+    ) {
         let program = self.watched.program;
         if let Some(used) = self.process_tree.sample(root) {
             let mut set = |metric: ProcessMetric, value| out.set(metric.of(program), value);
             set(ProcessMetric::CPU_US, used.cpu_us);
             set(ProcessMetric::RSS_BYTES, used.rss_bytes);
             set(ProcessMetric::PROCESSES, used.processes);
+            set(ProcessMetric::PROCESSES_ENDED, used.ended);
             set(ProcessMetric::STOPPED, used.stopped);
             set(ProcessMetric::UNINTERRUPTIBLE, used.uninterruptible);
+            let before = self.sampled_at.replace(now);
+            let holders = &mut self.holders;
+            let mut holds =
+                |pid| *holders.entry(pid).or_insert_with(|| holds_one(root, pid, inodes));
+            let workers =
+                before.and_then(|at| self.process_tree.workers(now.since(at), &mut holds));
+            if let Some(workers) = workers {
+                set(ProcessMetric::WORKERS, workers.workers);
+                set(ProcessMetric::WORKERS_IDLE, workers.idle);
+            }
+            let left = self.reports.of_ends(program, used.ended_now.len());
+            for (pid, program) in used.ended_now.into_iter().take(left) {
+                out.events.push(RunEventKind::ServerWorkerEnded { pid, program });
+            }
         }
         if let Some(stretches) = self.stretches.take() {
             out.set(ProcessMetric::BUSY_MS_MOST.of(program), stretches.busy_ms);
             out.set(ProcessMetric::IDLE_MS_MOST.of(program), stretches.idle_ms);
         }
-        if let Some(found) = out.take(self.process_tree.threads(root)) {
-            self.threads.measure(now, &found).record(program, out);
+    }
+
+    /// Reads the threads of the program's processes, and reports which is the busiest.
+    fn record_threads(&mut self, root: &ProcRoot, out: &mut KernelSample, now: Instant) {
+        let program = self.watched.program;
+        if !self.threads.is_due(now) {
+            return;
+        }
+        let Some(found) = out.take(self.process_tree.threads(root)) else { return };
+        let used = self.threads.measure(now, &found, |id| thread_name(root, id));
+        used.record(program, out);
+        let Some(BusyThread { id, name, permille }) = used.busiest else { return };
+        if permille > BUSY_PERMILLE && self.reports.is_new_thread(program, id.pid, &name) {
+            let program = self.process_tree.program(id.pid).unwrap_or_default().to_owned();
+            let (pid, is_main) = (id.pid, id.pid == id.tid);
+            let thread = name;
+            let busy = RunEventKind::ServerThreadBusy { pid, program, thread, is_main, permille };
+            out.events.push(busy);
         }
     }
+}
+
+/// Returns the name of a thread, or an empty one if it has ended.
+fn thread_name(root: &ProcRoot, ThreadId { pid, tid }: ThreadId) -> String {
+    let name = root.text(&format!("proc/{pid}/task/{tid}/comm")).into_result();
+    name.unwrap_or_default().trim_end().to_owned()
 }
 
 /// Records how many CPUs a program may use, and how busy they are if they are not all of the

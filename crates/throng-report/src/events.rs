@@ -136,6 +136,28 @@ pub enum RunEventKind {
         /// Files with this path, or in this folder.
         of_path: u64,
     },
+    /// A process of the server ended while its first one ran on: a worker, whose supervisor may
+    /// hold the listener. Look at the supervisor's log, and in dmesg. Reported of the first 32.
+    ServerWorkerEnded {
+        /// The process id.
+        pid: u32,
+        /// The program's name.
+        program: String,
+    },
+    /// A thread of the server ran for more than 800 thousandths of the time, and is another than
+    /// the one that was reported before. Its name says what it does. Reported 16 times at most.
+    ServerThreadBusy {
+        /// The process id.
+        pid: u32,
+        /// The program's name.
+        program: String,
+        /// The thread's name.
+        thread: String,
+        /// True for the first thread of the process.
+        is_main: bool,
+        /// The share of the time, in thousandths.
+        permille: u64,
+    },
     /// No process listens on the target's port, and a connection uses it as its source port, so no
     /// server can bind it. Keep the port out of the ephemeral range with
     /// `net.ipv4.ip_local_reserved_ports`.
@@ -328,6 +350,13 @@ impl fmt::Display for RunEventKind {
                     "the server's process (pid {pid}) has {open} of {fds_max} fds open: {sockets} \
                      sockets ({close_wait} in CLOSE_WAIT), {files} files"
                 )
+            }
+            Self::ServerWorkerEnded { pid, program } => {
+                write!(f, "a worker of the server, {program} (pid {pid}), has ended")
+            }
+            Self::ServerThreadBusy { pid, program, thread, permille, .. } => {
+                let share = permille / 10;
+                write!(f, "the thread {thread} of {program} (pid {pid}) is busy for {share} %")
             }
             Self::PortTaken { port, connection, holder } => {
                 write!(f, "port {port} is taken as a source port: {connection} ({holder})")

@@ -450,6 +450,14 @@ process_metrics! {
     /// Processes of the program: workers that share its listener, and the children of all of them,
     /// at most 64.
     PROCESSES: Gauge, "processes", Number;
+    /// Processes that have ended while the first one ran on.
+    PROCESSES_ENDED: Counter, "processes_ended", Number;
+    /// Workers: the process that uses the most CPU time, and those that do the same. They run the
+    /// same program, and hold the listener as it does, or have the same parent. Known while it uses
+    /// more than 0.8 CPUs.
+    WORKERS: Gauge, "workers", Number;
+    /// Workers that use less than 0.1 CPUs; known where `workers` is.
+    WORKERS_IDLE: Gauge, "workers_idle", Number;
     /// Processes that a signal or a debugger has stopped (state T).
     STOPPED: Gauge, "stopped", Number;
     /// Processes that wait in the kernel for a disk, or are frozen (state D).
@@ -477,6 +485,8 @@ process_metrics! {
     MOST_DELAYED_THREAD_PERMILLE: Gauge, "most_delayed_thread_permille", Permille;
     /// Threads that ran for more than 800 thousandths of the time.
     THREADS_BUSY: Gauge, "threads_busy", Number;
+    /// Run time of its threads that collect garbage, by their names, of all together.
+    COLLECTOR_PERMILLE: Gauge, "collector_permille", Permille;
     /// CPUs that it may run on (`taskset`, cpusets).
     CPUS_ALLOWED: Gauge, "cpus_allowed", Number;
     /// Time for which those CPUs were busy with any program; absent where they are all CPUs of the

@@ -3,10 +3,12 @@
 use throng_report::render::count;
 use throng_report::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 
+use super::cpu_cause::{BusyThread, CpuCause, collects};
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
 use crate::impact::impact_of_server;
 use crate::run_view::RunView;
+use crate::thread_kind::ThreadKind;
 
 pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::LacksCpu]).explains(&[
     "server_cpu_saturated",
@@ -16,47 +18,60 @@ pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::Lack
 ]);
 
 /// The thread hardly ever rests: more CPUs would not help it, more threads would. It may have to
-/// share its CPU with other threads while others are idle. Without a symptom it is the next
-/// bottleneck.
+/// share its CPU with other threads while others are idle. Several threads of a collector do the
+/// same one after the other. Without a symptom it is the next bottleneck.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let uses = CpuUse::of(run, Endpoint::Server);
     let intervals = uses.len();
     let those = |is_so: fn(&CpuUse, &ProcessCpus) -> bool| {
         lasting(uses.clone(), |used| used.server.is_some_and(|server| is_so(used, &server)))
     };
-    let hot = those(is_hot).or_else(|| those(shares_its_cpu))?;
+    let hot = those(is_hot)
+        .or_else(|| those(shares_its_cpu))
+        .or_else(|| those(|used, server| collects(server) && used.taken_share() < FULL_SHARE))?;
     let used = mean(&hot)?;
     let server = used.server?;
     let impact = impact_of_server(run).filter(|impact| used.at_ms <= impact.last_ms);
     if impact.is_none() && hot.len() * 2 <= intervals {
         return None;
     }
-    let reason = Reason::of(run);
     let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
-    let busy = server.busiest?;
-    let waited = match wanted(&server) - busy {
-        waited if busy > BUSY_MIN || waited <= 0.0 => String::new(),
-        waited => format!(" and waited for a CPU for another {}", whole_percent(waited)),
+    let cause = CpuCause::of(run, &hot);
+    let (sentence, remedy, evidence) = match cause {
+        Some(CpuCause { sentence, remedy, evidence }) => (sentence, remedy, evidence),
+        None => {
+            let reason = Reason::of(run, &hot);
+            (describe(&server, &reason.what)?, reason.remedy, Vec::new())
+        }
     };
-    let text = format!(
-        "One thread of the server was busy for {} of the time{waited} while the server used {:.1} \
-         of the {:.0} CPUs that it may use: {}.{symptom}",
-        whole_percent(busy),
-        server.taken,
-        server.allowed,
-        reason.what
-    );
     let busiest = run.peak(Endpoint::Server, ProcessMetric::BUSIEST_THREAD_PERMILLE.server)?;
     let taken = run.growth(Endpoint::Server, ProcessMetric::CPU_US.server);
-    let finding = Finding::new(RULE.id, Side::Server, text)
+    let finding = Finding::new(RULE.id, Side::Server, format!("{sentence}.{symptom}"))
         .with_severity(impact.as_ref().map_or(Severity::Noted, |impact| impact.severity))
         .with_confidence(0.9)
         .with_evidence([busiest])
+        .with_evidence(evidence)
         .with_evidence(taken.map(|growth| growth.evidence_from(used.at_ms)))
         .with_evidence(impact)
-        .remedied_by(reason.remedy);
+        .remedied_by(remedy);
     Some(finding)
+}
+
+/// Describes a thread that was busy, and why it had all the work.
+fn describe(server: &ProcessCpus, why: &str) -> Option<String> {
+    let busy = server.busiest?;
+    let waited = match wanted(server) - busy {
+        waited if busy > BUSY_MIN || waited <= 0.0 => String::new(),
+        waited => format!(" and waited for a CPU for another {}", whole_percent(waited)),
+    };
+    Some(format!(
+        "One thread of the server was busy for {} of the time{waited} while the server used {:.1} \
+         of the {:.0} CPUs that it may use: {why}",
+        whole_percent(busy),
+        server.taken,
+        server.allowed,
+    ))
 }
 
 /// Reports whether one thread of the server is busy while CPUs are left for others.
@@ -87,10 +102,10 @@ struct Reason {
 }
 
 impl Reason {
-    fn of(run: &RunView<'_>) -> Self {
+    fn of(run: &RunView<'_>, hot: &[CpuUse]) -> Self {
         let last =
             run.samples().iter().filter_map(|sample| sample.interval.server.as_ref()).next_back();
-        let Some(server) = last else { return Self::foreign(run) };
+        let Some(server) = last else { return Self::foreign(run, hot) };
         let waiting = run.peak_of("server.counters.registry_mailbox_most", |sample| {
             Some(sample.interval.server.as_ref()?.counters.registry_mailbox_most as i64)
         });
@@ -140,20 +155,36 @@ impl Reason {
     }
 
     /// Returns the reason for a server that is not throng: only its threads are known.
-    fn foreign(run: &RunView<'_>) -> Self {
+    fn foreign(run: &RunView<'_>, hot: &[CpuUse]) -> Self {
         let threads =
             run.peak(Endpoint::Server, ProcessMetric::THREADS.server).map_or(1, |peak| peak.from);
-        Self {
-            what: match threads {
-                1 => "it has one thread".to_owned(),
-                threads => format!("the rest of its {threads} threads had little to do"),
-            },
-            remedy: "add processes or event loops on the same port (workers, SO_REUSEPORT), or \
-                     move work out of that thread"
-                .to_owned(),
-        }
+        let busy = BusyThread::of(run, hot);
+        let kind = busy.as_ref().and_then(|busy| ThreadKind::of(busy.thread));
+        let who = busy.map_or_else(String::new, |busy| match busy.is_main {
+            true => format!("the main thread of {}; ", busy.program),
+            false => format!("`{}` of {}; ", busy.thread, busy.program),
+        });
+        let (what, remedy) = match kind {
+            Some(ThreadKind::ErlangScheduler) => ("one Erlang process has the work", ONE_PROCESS),
+            Some(ThreadKind::Compiler) => ("it still compiles what runs often", WARM_UP),
+            _ if threads == 1 => ("it has one thread", MORE_LOOPS),
+            _ => {
+                let what = format!("{who}the rest of its {threads} threads had little to do");
+                return Self { what, remedy: MORE_LOOPS.to_owned() };
+            }
+        };
+        Self { what: format!("{who}{what}"), remedy: remedy.to_owned() }
     }
 }
+
+const MORE_LOOPS: &str = "add processes or event loops on the same port (workers, SO_REUSEPORT), \
+                          or move work out of that thread";
+
+const ONE_PROCESS: &str = "find the process with the longest queue of messages (observer, \
+                           process_info), and split its work: all of its callers wait for it";
+
+const WARM_UP: &str = "let the server warm up under load before the run that counts; if it goes on \
+                       for minutes, look at its code cache";
 
 /// Returns the connections of the fullest core and of all cores, if that core has more than one and
 /// a half times its share.
@@ -184,6 +215,8 @@ const CONNECTIONS_MIN: u64 = 32;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::{Metric, RunEvent, RunEventKind};
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -219,6 +252,140 @@ mod tests {
              the 2 CPUs that it may use: the rest of its 9 threads had little to do"
         );
         hot().check_all(&["hot_core"]);
+    }
+
+    /// The same run, in which this thread of the server was the busiest.
+    fn hot_thread(program: &'static str, thread: &'static str, is_main: bool) -> Run {
+        hot().changed(move |interval, second| {
+            if second == 2 {
+                let (program, thread) = (program.to_owned(), thread.to_owned());
+                let busy = RunEventKind::ServerThreadBusy {
+                    pid: 7,
+                    program,
+                    thread,
+                    is_main,
+                    permille: 950,
+                };
+                interval.events.push(RunEvent::new(2_000, busy));
+            }
+        })
+    }
+
+    #[test]
+    fn the_thread_is_named_and_what_it_is() {
+        let check = |run: Run, what: &str, remedy: &str| {
+            let found = run.speaks(&RULE);
+            assert!(found.first_sentence().ends_with(what), "{found}");
+            assert!(found.remedy.contains(remedy), "{found}");
+        };
+        let rest = "the rest of its 9 threads had little to do";
+        check(
+            hot_thread("node", "node", true),
+            &format!(": the main thread of node; {rest}"),
+            "add processes",
+        );
+        check(
+            hot_thread("java", "http-nio-1", false),
+            &format!(": `http-nio-1` of java; {rest}"),
+            "add processes",
+        );
+        check(
+            hot_thread("beam.smp", "2_scheduler", false),
+            ": `2_scheduler` of beam.smp; one Erlang process has the work",
+            "longest queue of messages",
+        );
+        check(
+            hot_thread("java", "C2 CompilerThre", false),
+            "of java; it still compiles what runs often",
+            "warm up",
+        );
+    }
+
+    #[test]
+    fn a_collector_needs_memory_and_no_processes() {
+        let run = hot_thread("java", "VM Thread", false)
+            .with(ProcessMetric::COLLECTOR_PERMILLE.server, 900);
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server's garbage collector (thread `VM Thread` of java) used 0.90 CPUs, 92 % of \
+             all that the server used: its heap is too small, or each request makes too much garbage"
+        );
+        assert!(found.remedy.contains("larger heap"), "{found}");
+        assert!(!found.remedy.contains("processes"), "{found}");
+        // Several threads share the work.
+        let several = run.with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 460);
+        assert!(several.speaks(&RULE).text.starts_with("The server's garbage collector"));
+        several.with(ProcessMetric::COLLECTOR_PERMILLE.server, 300).is_silent(&RULE);
+    }
+
+    #[test]
+    fn where_workers_are_idle_more_of_them_do_not_help() {
+        let workers = |idle| {
+            hot()
+                .with(ProcessMetric::WORKERS.server, 4)
+                .with(ProcessMetric::WORKERS_IDLE.server, idle)
+        };
+        let found = workers(3).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "One of the server's 4 worker processes was busy for 95 % of the time, and 3 were \
+             idle: the connections are not spread over the workers"
+        );
+        assert!(!found.remedy.contains("add processes"), "{found}");
+        assert!(workers(0).speaks(&RULE).remedy.starts_with("add processes"));
+    }
+
+    /// A run with ten times as many users and messages in its second half, where the median of
+    /// answers is this long.
+    fn two_loads(us: u64) -> Run {
+        hot().loaded(move |load, second| {
+            let done = 20 * second + 180 * second.saturating_sub(5);
+            let counters = &mut load.counters;
+            (counters.messages_sent, counters.messages_answered) = (done, done);
+            counters.connected = if second > 5 { 500 } else { 50 };
+            counters.connects_started = 500;
+            load.message.clear();
+            load.message.record_n(us, 20);
+        })
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_at_any_load_computes_something_else() {
+        let found = two_loads(300).speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "One thread of the server was busy for 95 % of the time at any load, at 20 messages a \
+             second as at 200: what it computes does not follow the load"
+        );
+        assert!(found.remedy.contains("epoll_wait"), "{found}");
+        let closed = two_loads(300).with(Metric::LISTENER_CLOSE_WAIT, 500).speaks(&RULE);
+        assert!(closed.remedy.contains("500 sockets that clients have closed"), "{closed}");
+        // Where there was a queue, it had all that work to do.
+        assert!(two_loads(300_000).speaks(&RULE).remedy.starts_with("add processes"));
+        // It rested for a while where there was little to do.
+        let follows = two_loads(300).changed(|interval, second| {
+            if (2..4).contains(&second) {
+                interval.kernel.set(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 300);
+            }
+        });
+        assert!(follows.speaks(&RULE).remedy.starts_with("add processes"));
+    }
+
+    #[test]
+    fn sockets_that_clients_have_closed_keep_a_loop_awake() {
+        let in_time = |closed| {
+            hot()
+                .loaded(|load, _| {
+                    load.message.clear();
+                    load.message.record_n(300, 500);
+                })
+                .growing(Metric::LISTENER_CLOSE_WAIT, 0, closed, 0)
+        };
+        let found = in_time(50).speaks(&RULE);
+        assert!(found.text.contains("keeps 500 sockets open that clients have closed"), "{found}");
+        assert!(found.remedy.starts_with("close each socket"), "{found}");
+        assert!(in_time(0).speaks(&RULE).remedy.starts_with("add processes"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn connections(run: &RunView<'_>, closes: &[Growth]) -> u64 {
 
 /// Returns the connections that the server closed, reset or closed with a WebSocket code, during an
 /// upgrade too.
-fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
+pub(super) fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
     let Some(load) = run.counted() else { return Vec::new() };
     let ended = |kind: &&String| {
         matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer" | "http_closed")

@@ -2,6 +2,7 @@
 
 use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
+use super::cpu_cause::CpuCause;
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, shares, whole_percent};
 use crate::impact::impact_of_server;
@@ -42,7 +43,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let symptom =
         impact.as_ref().map_or_else(String::new, |impact| format!(" Meanwhile {}.", impact.what));
-    let text = format!("{what}. CPU use: {}.{symptom}", shares(run, &used));
+    let cause = CpuCause::of(run, &full);
+    let begin = cause.as_ref().map_or_else(String::new, |cause| format!("{}. ", cause.sentence));
+    let text = format!("{begin}{what}. CPU use: {}.{symptom}", shares(run, &used));
     let busy = run.growth_of("machine.cpu_busy_us", |sample| {
         Some(run.machine(Endpoint::Server, sample)?.cpu_busy_us as i64)
     });
@@ -53,7 +56,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .with_confidence(if used.server.is_some() { 0.85 } else { 0.6 })
         .with_evidence(growths.map(|growth| growth.evidence_from(used.at_ms)))
         .with_evidence(impact)
-        .remedied_by(remedy(run, &used));
+        .with_evidence(cause.iter().flat_map(|cause| cause.evidence.clone()))
+        .remedied_by(cause.map_or_else(|| remedy(run, &used).to_owned(), |cause| cause.remedy));
     Some(finding)
 }
 
@@ -147,6 +151,15 @@ mod tests {
             found.first_sentence(),
             "The server may use 1 of 2 CPUs and kept them busy for 99 % of the time"
         );
+    }
+
+    #[test]
+    fn a_collector_that_takes_the_cpus_needs_memory() {
+        let run = full(1_600_000).with(ProcessMetric::COLLECTOR_PERMILLE.server, 1_500);
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server's garbage collector used 1.50 CPUs"), "{found}");
+        assert!(found.text.contains("no CPU time left"), "{found}");
+        assert!(found.remedy.contains("larger heap"), "{found}");
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The server ended and came back.
 
 use throng_report::render::micros;
-use throng_report::{Evidence, Finding, RunEventKind, Side};
+use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, RunEventKind, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
-use crate::outages::{Absence, events, outages, process_ends, stays_away};
+use crate::outages::{Absence, events, outages, process_ends, stays_away, worker_ends};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule =
@@ -34,6 +34,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if stays_away(run, &all) || lost + refused < FAILED_MIN {
         return None;
     }
+    if let Some(found) = workers(run, &all, (lost, refused)) {
+        return Some(found);
+    }
     let ends: Vec<u64> =
         process_ends(run).filter(|at_ms| all.iter().any(|away| away.is_near(*at_ms))).collect();
     let text = format!(
@@ -55,6 +58,54 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
          (systemd, a container)",
         );
     Some(finding)
+}
+
+/// Returns the finding for workers that ended while their supervisor, or other workers, held the
+/// listener: no connect was refused.
+fn workers(run: &RunView<'_>, all: &[Absence], (lost, refused): (u64, u64)) -> Option<Finding> {
+    let workers = worker_ends(run).into_iter();
+    let workers = workers.filter(|end| all.iter().any(|away| away.is_of(end)));
+    let mut ends: Vec<(u64, u32)> = workers.map(|end| (end.at_ms, end.pid)).collect();
+    let processes = run.peak(Endpoint::Server, ProcessMetric::PROCESSES.server);
+    // One of several processes that share the listener may be the one that is followed.
+    if processes.is_some_and(|peak| peak.value > 1) {
+        let followed = events(run).filter_map(|(at_ms, kind)| match kind {
+            RunEventKind::ServerProcessEnded { pid, .. } => Some((at_ms, *pid)),
+            _ => None,
+        });
+        ends.extend(followed.filter(|(at_ms, _)| all.iter().any(|away| away.is_near(*at_ms))));
+    }
+    if refused > 0 || ends.is_empty() {
+        return None;
+    }
+    ends.sort_unstable();
+    let moments: Vec<u64> = ends.iter().map(|(at_ms, _)| *at_ms).collect();
+    let rhythm = rhythm(&moments).map_or_else(String::new, |each| format!(", about every {each}"));
+    let shown: Vec<String> = ends.iter().take(PIDS_SHOWN).map(|(_, pid)| pid.to_string()).collect();
+    let more = if ends.len() > shown.len() { ", …" } else { "" };
+    let text = format!(
+        "{} of the server ended{rhythm}, and {} with {}, while its listener stayed: no connect was \
+         refused. {}: {}{more}.",
+        counted(ends.len() as u64, "worker process", "worker processes"),
+        counted(lost, "connection", "connections"),
+        if ends.len() == 1 { "it" } else { "them" },
+        if ends.len() == 1 { "Its pid" } else { "Their pids" },
+        shown.join(", "),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence(
+        all.iter().take(SHOWN_MAX).map(|away| Evidence {
+            counter: "load.outage".to_owned(),
+            from: away.from_ms as f64,
+            to: away.to_ms.unwrap_or(away.from_ms) as f64,
+            at_ms: away.from_ms,
+        }),
+    );
+    let counter = ProcessMetric::PROCESSES_ENDED.server;
+    let ended = run.growth(Endpoint::Server, counter);
+    Some(finding.with_evidence(ended).remedied_by(
+        "find why workers end: the log of the server and of its supervisor (an unhandled error, a \
+         time limit, a limit of requests), dmesg (killed for their memory, a segmentation fault)",
+    ))
 }
 
 /// Returns what happened to the server: the end of its sentence's subject, and a verb. `ends` are
@@ -124,6 +175,9 @@ const FAILED_MIN: u64 = 3;
 
 /// The longest absence that users do not notice: a supervisor holds the listener.
 const AT_ONCE_MS: u64 = 100;
+
+/// The most pids that the text shows.
+const PIDS_SHOWN: usize = 4;
 
 /// The most outages that the evidence shows.
 const SHOWN_MAX: usize = 3;
@@ -269,6 +323,58 @@ mod tests {
         let begin =
             "The server's process ended after 1.5 s, and another one took its place at once";
         assert!(once.text.starts_with(begin), "{once}");
+    }
+
+    /// The same of workers, whose supervisor is the process that is followed.
+    fn losing_workers(ends: usize, ended_each: i64) -> Run {
+        looping(ends).growing(ProcessMetric::PROCESSES_ENDED.server, 0, ended_each, 1).changed(
+            |interval, _| {
+                interval.kernel.set(ProcessMetric::PROCESSES.server, 5);
+                interval.events.retain_mut(|event| match &event.kind {
+                    RunEventKind::ServerProcessEnded { pid, program } => {
+                        let (pid, program) = (*pid, program.clone());
+                        event.kind = RunEventKind::ServerWorkerEnded { pid, program };
+                        true
+                    }
+                    _ => false,
+                });
+            },
+        )
+    }
+
+    fn here(mut run: Run) -> Run {
+        run.header.target_is_here = true;
+        run
+    }
+
+    #[test]
+    fn workers_that_end_while_their_listener_stays_are_counted_with_their_pids() {
+        let run = here(losing_workers(4, 1));
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "4 worker processes of the server ended, about every 2.00 s, and 240 connections with \
+             them, while its listener stayed: no connect was refused"
+        );
+        assert!(found.text.contains("Their pids: 3602, 3604, 3606, 3608."), "{found}");
+        assert!(found.remedy.contains("dmesg"), "{found}");
+        run.check_all(&["server_restarted"]);
+        // Connects that are refused are those of a server that is away.
+        let refused = run.loaded(|load, second| load.connect_failed.add("ECONNREFUSED", second));
+        assert!(!refused.speaks(&RULE).text.contains("listener stayed"));
+    }
+
+    #[test]
+    fn one_of_several_workers_may_be_the_followed_process() {
+        let run = here(looping(4).with(ProcessMetric::PROCESSES.server, 5));
+        let begin = "4 worker processes of the server ended, about every 2.00 s";
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with(begin), "{found}");
+    }
+
+    #[test]
+    fn a_process_for_each_connection_that_ends_with_it_is_no_worker() {
+        here(losing_workers(4, 100)).is_silent(&RULE);
     }
 
     #[test]

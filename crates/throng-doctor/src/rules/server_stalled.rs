@@ -87,6 +87,7 @@ fn describe(gaps: &[Gap<'_>], longest: &Gap<'_>, activity: &ServerActivity) -> (
             format!("did nothing {when}: it {did} and waited in the kernel (state D)")
         }
         ActivityKind::Idle => format!("did nothing {when}: it {did} and {used}"),
+        ActivityKind::Collects => format!("collected garbage {when}: it computed and {did}"),
         ActivityKind::Busy => {
             format!("was busy with something else {when}: it computed all the time and {did}")
         }
@@ -309,6 +310,9 @@ mod tests {
             interval.server = (!(5..=6).contains(&second)).then(Default::default);
         });
         assert!(silent.speaks(&RULE).text.contains("paused as a whole"));
+        let collects = using(1_900, 1_850).with(ProcessMetric::COLLECTOR_PERMILLE.server, 900);
+        let found = says(&collects, "The server collected garbage from 4.0 to 5.9 s: it computed");
+        assert!(found.remedy.contains("-Xmx"), "{found}");
         let disk = using(2_900, 0).with(ProcessMetric::UNINTERRUPTIBLE.server, 1);
         says(
             &disk,

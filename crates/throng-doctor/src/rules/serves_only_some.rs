@@ -3,6 +3,7 @@
 use throng_report::render::{count, percent};
 use throng_report::{Endpoint, Evidence, Finding, Metric, Side};
 
+use super::server_closes_early::closed_by_the_server;
 use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
 use crate::counted::counted;
 use crate::cpus::CpuUse;
@@ -13,6 +14,7 @@ use crate::run_view::{Growth, RunView};
 pub(super) const RULE: Rule = Rule::new("serves_only_some", find)
     .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
     .explains(&[
+        "server_closes_early",
         "server_slow",
         "server_stalled",
         "accept_queue_overflow",
@@ -27,11 +29,13 @@ pub(super) const RULE: Rule = Rule::new("serves_only_some", find)
 
 /// A limit of connections shows in which waits are given up. Some connections have each answer; on
 /// the others the server has never answered once. A server that loses answers, or that is slow,
-/// fails on all connections alike.
+/// fails on all connections alike. Some servers close the connections that are too many.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let is_known = CAUSES.iter().any(|cause| cause.find(run).is_some());
-    let gave_up = gave_up(run).filter(|_| !is_known)?;
+    if CAUSES.iter().any(|cause| cause.find(run).is_some()) {
+        return None;
+    }
     let steps: Vec<Step> = run.steps().filter_map(|step| Step::of(run, step)).collect();
+    let Some(gave_up) = gave_up(run) else { return closes_others(run, &steps) };
     stuck_listeners(&steps, &gave_up).or_else(|| limited(run, &steps, &gave_up))
 }
 
@@ -50,7 +54,7 @@ fn gave_up(run: &RunView<'_>) -> Option<Growth> {
 
 /// Returns the finding for a number of connections that stays the same.
 fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Finding> {
-    let full = full(steps)?;
+    let full = full(steps, |step| step.users > step.served)?;
     let served = median(full.iter().map(|step| step.served));
     let users = users(run, full);
     if busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
@@ -84,12 +88,50 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
             at_ms: full[0].at_ms,
         }])
         .with_evidence(place.evidence(full));
-    Some(finding.remedied_by(format!(
+    Some(finding.remedied_by(remedy(served)))
+}
+
+/// Returns the finding for a server that accepts each connection beyond a number, and closes it.
+fn closes_others(run: &RunView<'_>, steps: &[Step]) -> Option<Finding> {
+    let closed = run.load_growth("closed_unserved", |load| load.closed_unserved)?;
+    let all = closed_by_the_server(run).iter().map(Growth::by).sum::<u64>();
+    let full = full(steps, |step| step.closed > 0)?;
+    let served = median(full.iter().map(|step| step.served));
+    let users = users(run, full).max(served + 1);
+    // Where others are served meanwhile, it may close any connection.
+    let stay = connects(full) <= closed.by() + closed.by() / 2 + served / 10;
+    if closed.by() < GAVE_UP_MIN || closed.by() * 10 < all * 9 || has_classes(run) || !stay {
+        return None;
+    }
+    let text = format!(
+        "The server serves {} at a time: {} of {} had answers, and it closes each other connection \
+         before the first answer. It closed {} so, from {} s on.",
+        counted(served, "connection", "connections"),
+        count(served as f64),
+        counted(users, "user", "users"),
+        count(closed.by() as f64),
+        count(closed.began_ms as f64 / 1000.0),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_confidence(0.9)
+        .with_evidence([closed.evidence()])
+        .with_evidence([Evidence {
+            counter: "load.served".to_owned(),
+            from: 0.0,
+            to: served as f64,
+            at_ms: full[0].at_ms,
+        }]);
+    Some(finding.remedied_by(remedy(served)))
+}
+
+/// Returns what to do about a limit of so many connections.
+fn remedy(served: u64) -> String {
+    format!(
         "raise the server's limit of {} (threads or workers, maxconn, worker_connections, \
          LimitListener, a semaphore, ulimit -n), or let it close connections that only keep a \
          place",
         counted(served, "connection", "connections")
-    )))
+    )
 }
 
 /// Returns the finding for listening sockets that nothing accepts from, while others of the same
@@ -137,6 +179,8 @@ struct Step {
     connects: u64,
     /// Waits that were given up in it, on connections that were not served.
     gave_up: u64,
+    /// Connections that the server closed in it, before it had answered on them.
+    closed: u64,
     /// Connections in the accept queues, and the listeners: all, and those that have a queue while
     /// others of their address have none.
     queue: Option<u64>,
@@ -163,6 +207,7 @@ impl Step {
             answers: if asks { grown.requests_answered() + grown.joins_ok } else { load.connected },
             connects: grown.connects_ok,
             gave_up: grown.timeouts_unserved,
+            closed: grown.closed_unserved,
             queue: value(Metric::LISTENER_ACCEPT_QUEUE),
             listeners: value(Metric::LISTENER_COUNT),
             behind: value(Metric::LISTENER_BEHIND),
@@ -178,10 +223,10 @@ impl Step {
     }
 }
 
-/// Returns the intervals in which the server served as many as it does, and more users were there.
-fn full(steps: &[Step]) -> Option<&[Step]> {
+/// Returns the intervals in which the server served as many as it does, and others were `waiting`.
+fn full(steps: &[Step], waiting: impl Fn(&Step) -> bool) -> Option<&[Step]> {
     let most = steps.iter().map(|step| step.served).max().filter(|most| *most > 0)?;
-    let is_full = |step: &Step| step.served * 10 >= most * 9 && step.users > step.served;
+    let is_full = |step: &Step| step.served * 10 >= most * 9 && waiting(step);
     let begin = steps.iter().position(is_full)?;
     let end = steps.iter().rposition(is_full)? + 1;
     let full = &steps[begin..end];
@@ -408,6 +453,47 @@ mod tests {
         let run = limited().with(Metric::LISTENER_ACCEPT_QUEUE, 0);
         let unread = run.with(Metric::LISTENER_UNREAD, 600).speaks(&RULE);
         assert!(unread.text.contains("has accepted 600 connections more and reads"), "{unread}");
+    }
+
+    /// A run of a thousand users, of whom the first 400 have every answer, and the others are closed
+    /// and come again each second.
+    fn closing() -> Run {
+        here(Run::quiet().loaded(|load, second| {
+            let counters = &mut load.counters;
+            let closed = 600 * second.saturating_sub(3);
+            counters.served = (200 * second).min(400);
+            counters.connected = counters.served;
+            counters.users_active = counters.served;
+            counters.messages_answered = 400 * second;
+            counters.closed_unserved = closed;
+            counters.connects_ok = 400 + closed;
+            counters.connects_started = counters.connects_ok;
+            counters.messages_expected = counters.messages_answered + closed;
+            counters.messages_sent = counters.messages_expected;
+            load.errors.add("closed_by_peer", closed);
+        }))
+    }
+
+    #[test]
+    fn a_server_that_closes_the_others_has_the_same_limit() {
+        let run = closing();
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server serves 400 connections at a time: 400 of 1k users had answers, and it \
+             closes each other connection before the first answer"
+        );
+        assert!(found.remedy.contains("worker_connections"), "{found}");
+        run.check_all(&["serves_only_some", "server_closes_early"]);
+    }
+
+    #[test]
+    fn a_server_that_closes_any_connection_has_no_limit() {
+        closing().loaded(|load, second| load.counters.served = 100 * second).is_silent(&RULE);
+        closing().loaded(|load, second| load.counters.connects_ok += 900 * second).is_silent(&RULE);
+        let served_too =
+            closing().loaded(|load, second| load.errors.add("reset_by_peer", 200 * second));
+        served_too.is_silent(&RULE);
     }
 
     #[test]

@@ -93,7 +93,8 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     if link != Link::Uncounted {
         cx.count(|c| c.connected -= 1);
     }
-    if cx.user.flags.is_served() {
+    let was_served = cx.user.flags.is_served();
+    if was_served {
         cx.user.flags.set_served(false);
         cx.count(|c| c.served -= 1);
     }
@@ -127,6 +128,9 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
                     cx.record(Record::ConnectRefused);
                 }
             }
+            if is_refused_upgrade(reason) {
+                cx.count(|c| c.closed_unserved += 1);
+            }
             connect::fail(cx, why);
             apply_on_error(cx, UserWait::CloseAfterFailedConnect)
         }
@@ -135,11 +139,21 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
             let by_peer = [ErrorKind::ClosedByPeer, ErrorKind::ResetByPeer, ErrorKind::HttpClosed];
             if by_peer.contains(&kind) {
                 cx.record(Record::ConnectionLost);
+                cx.count(|c| c.closed_unserved += u64::from(!was_served));
             }
             cx.user.clear_unanswered();
             apply_on_error(cx, wait)
         }
     }
+}
+
+/// Reports whether the server closed or reset a connection that it had accepted, in place of an
+/// answer to the upgrade.
+fn is_refused_upgrade(reason: CloseReason) -> bool {
+    matches!(
+        reason,
+        CloseReason::Finished | CloseReason::Requested | CloseReason::Failed(Errno::CONN_RESET)
+    )
 }
 
 /// Clears the user's state that belonged to the connection: session, channels, refs.

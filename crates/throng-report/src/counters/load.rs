@@ -49,6 +49,8 @@ counters! {
         timeouts_unserved,
         /// Those that were given up on a connection on which it had.
         timeouts_served,
+        /// Connections that the server closed or reset before it had answered on them once.
+        closed_unserved,
         /// Connects begun.
         connects_started,
         /// Connects that were established.

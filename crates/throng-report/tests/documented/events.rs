@@ -29,6 +29,14 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             path: Some(text()),
             of_path: 0,
         },
+        RunEventKind::ServerWorkerEnded { pid: 0, program: text() },
+        RunEventKind::ServerThreadBusy {
+            pid: 0,
+            program: text(),
+            thread: text(),
+            is_main: true,
+            permille: 0,
+        },
         RunEventKind::PortTaken { port: 0, connection: text(), holder: text() },
         RunEventKind::ServerElsewhere {
             target: text(),
@@ -73,6 +81,8 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::ServerProcess { .. }
             | RunEventKind::ServerProcessEnded { .. }
             | RunEventKind::ServerFdsFull { .. }
+            | RunEventKind::ServerWorkerEnded { .. }
+            | RunEventKind::ServerThreadBusy { .. }
             | RunEventKind::PortTaken { .. }
             | RunEventKind::ServerElsewhere { .. }
             | RunEventKind::FirstError(_)

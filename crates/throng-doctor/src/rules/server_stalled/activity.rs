@@ -2,7 +2,9 @@
 
 use throng_report::{Endpoint, Evidence, Metric, ProcessMetric};
 
+use super::super::cpu_cause::COLLECTOR_REMEDY;
 use crate::cpu_waits::CpuWaits;
+use crate::cpus::CpuUse;
 use crate::gaps::Gap;
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -30,6 +32,8 @@ pub(super) enum ActivityKind {
     Uninterruptible,
     /// Without CPU use.
     Idle,
+    /// Computing all the time, most of it for its garbage collector.
+    Collects,
     /// Computing all the time.
     Busy,
     /// Computing, waiting, or both.
@@ -42,6 +46,9 @@ impl ServerActivity {
         let cpus = share_in(run, gap);
         let what = match cpus {
             _ if is_so(ProcessMetric::STOPPED) => ActivityKind::Stopped,
+            Some(cpus) if cpus >= BUSY_DELAYED_SHARE && collects(run, gap) => {
+                ActivityKind::Collects
+            }
             Some(cpus) if cpus >= BUSY_SHARE => ActivityKind::Busy,
             Some(cpus) if cpus >= BUSY_DELAYED_SHARE && waited(run, gap) => ActivityKind::Busy,
             Some(cpus) if cpus <= IDLE_SHARE && is_so(ProcessMetric::UNINTERRUPTIBLE) => {
@@ -89,6 +96,10 @@ impl ServerActivity {
                 "It was paused, or all users waited for the same thing: a lock, a database, a \
                  disk, a sleep."
             }
+            ActivityKind::Collects => {
+                "It stopped its threads to collect garbage: its heap is too small, or each request \
+                 makes too much garbage."
+            }
             ActivityKind::Busy => {
                 "One long task blocks the thread, such as an event loop, and with it all its users."
             }
@@ -114,6 +125,7 @@ impl ServerActivity {
                 "while it lasts, find what it waits for (ps -o stat,wchan -p {pid}, strace -f -p \
                  {pid}, a stack dump) and what pauses it (freezer, VM, garbage collector)"
             ),
+            ActivityKind::Collects => COLLECTOR_REMEDY.to_owned(),
             ActivityKind::Busy => format!(
                 "profile what it computes then (perf top -p {pid}, or the profiler of its \
                  language), and move it to another thread or split it into pieces"
@@ -139,6 +151,15 @@ pub(super) fn waits_for_a_cpu(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
 /// explains the gap.
 fn waited(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
     CpuWaits::of(run).explain_silence(gap.gap.from_ms, gap.gap.to_ms)
+}
+
+/// Reports whether the collector used most of the CPU time of the intervals that a gap touches.
+fn collects(run: &RunView<'_>, gap: &Gap<'_>) -> bool {
+    let touches = |used: &CpuUse| used.at_ms > gap.gap.from_ms && used.from_ms < gap.gap.to_ms;
+    let uses = CpuUse::of(run, Endpoint::Server).into_iter().filter(touches);
+    let servers = uses.filter_map(|used| Some((used.server?.collector?, used.server?.taken)));
+    let (collector, taken) = servers.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    collector > 0.0 && collector * 2.0 >= taken
 }
 
 /// Returns the CPUs that the server used in a gap.

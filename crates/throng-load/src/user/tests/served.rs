@@ -65,3 +65,19 @@ fn a_new_connection_for_a_request_is_served_anew() {
         ],
     );
 }
+
+#[test]
+fn a_connection_that_the_server_closes_before_its_first_answer_is_counted() {
+    let check = |head: &str, user: &str, inputs: &[&str], expected: u64| {
+        let mut play = Play::new(head, user);
+        inputs.iter().for_each(|input| play.row(input));
+        assert_eq!(play.counters.closed_unserved, expected, "{user}: {inputs:?}");
+    };
+    let asks = "[connect, send: hi, expect: ho, send: hi, expect: ho]";
+    check(TCP, asks, &["0 begin; 1 opened; 2 closed finished"], 1);
+    check(TCP, asks, &["0 begin; 1 opened; 2 closed reset"], 1);
+    check(TCP, asks, &["0 begin; 1 opened; 2 bytes ho; 3 closed finished"], 0);
+    check(WS, "[connect, stay]", &["0 begin; 1 opened; 2 closed finished"], 1);
+    check(WS, "[connect, stay]", &["0 begin; 1 closed refused"], 0);
+    check(HTTP, "[get: /]", &["0 begin; 1 opened; 2 closed finished"], 1);
+}

@@ -95,5 +95,6 @@ pub(super) fn differences(before: &LoadCounters, after: &LoadCounters) -> Vec<St
     names.filter_map(differs).collect()
 }
 
-/// Counters that each first answer and each time-out changes. The tests of `served` read them.
-const OF_SERVED: [&str; 3] = ["served", "timeouts_unserved", "timeouts_served"];
+/// Counters that each first answer, each time-out and each early close changes. The tests of
+/// `served` read them.
+const OF_SERVED: [&str; 4] = ["served", "timeouts_unserved", "timeouts_served", "closed_unserved"];
