@@ -14,7 +14,7 @@
 //! 1. Give a server of `servers/` the fault, or add a server. It writes its port as the first line
 //!    of its output, and ends with its standard input.
 //! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
-//!    [`places`]): its name, its description, the id of the finding that must come first, and
+//!    [`places`], [`processes`]): its name, its description, the id of the finding that must come first, and
 //!    words that it must say. A run takes 6 to 8 seconds.
 //! 3. Run it alone: `make test ONLY=name_of_it`; a part of the name is enough. The run files stay
 //!    in `target/tmp/diseases/`, for `throng report`.
@@ -24,6 +24,7 @@
 #[allow(dead_code, reason = "walls use the rest of it")]
 mod causes;
 mod places;
+mod processes;
 mod refusals;
 mod requests;
 mod series;
@@ -38,7 +39,13 @@ static DISEASES: Kind = Kind {
     mark: "the diseases",
     // They wait for nearly all of their time.
     at_a_time: 5,
-    groups: &[series::DISEASES, refusals::DISEASES, requests::DISEASES, places::DISEASES],
+    groups: &[
+        series::DISEASES,
+        refusals::DISEASES,
+        requests::DISEASES,
+        places::DISEASES,
+        processes::DISEASES,
+    ],
 };
 
 fn main() -> std::process::ExitCode {

@@ -54,6 +54,28 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| ask(stage, &["inside", "20"], 40),
     },
     Cause {
+        name: "closes all but 30",
+        what: "Python: closes each connection at once while 30 others are open, as nginx does",
+        expected: Some("serves_only_some"),
+        says: &[
+            "serves 30 connections at a time: 30 of 60 users",
+            "closes each other connection before the first answer",
+            "worker_connections",
+        ],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| ask(stage, &["closes-others", "30"], 60),
+    },
+    Cause {
+        name: "clean, 100 places for 60",
+        what: "Python: the same server, which closes nothing until 100 are open",
+        expected: None,
+        says: &["Nothing stopped it: the plan was met"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| ask(stage, &["closes-others", "100"], 60),
+    },
+    Cause {
         name: "one of four listeners",
         what: "Python: four listening sockets of one port, and one from which nothing is accepted",
         expected: Some("serves_only_some"),

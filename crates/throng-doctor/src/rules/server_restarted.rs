@@ -79,8 +79,12 @@ fn workers(run: &RunView<'_>, all: &[Absence], (lost, refused): (u64, u64)) -> O
         return None;
     }
     ends.sort_unstable();
-    let moments: Vec<u64> = ends.iter().map(|(at_ms, _)| *at_ms).collect();
-    let rhythm = rhythm(&moments).map_or_else(String::new, |each| format!(", about every {each}"));
+    // The moments are those of samples: only their mean is near the truth.
+    let span_ms = ends.last()?.0 - ends.first()?.0;
+    let rhythm = match ends.len() as u64 - 1 {
+        0 | 1 => String::new(),
+        times => format!(", about every {}", micros(span_ms * 1000 / times)),
+    };
     let shown: Vec<String> = ends.iter().take(PIDS_SHOWN).map(|(_, pid)| pid.to_string()).collect();
     let more = if ends.len() > shown.len() { ", …" } else { "" };
     let text = format!(

@@ -139,7 +139,9 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
             let by_peer = [ErrorKind::ClosedByPeer, ErrorKind::ResetByPeer, ErrorKind::HttpClosed];
             if by_peer.contains(&kind) {
                 cx.record(Record::ConnectionLost);
-                cx.count(|c| c.closed_unserved += u64::from(!was_served));
+                if !was_served {
+                    cx.count(|c| c.closed_unserved += 1);
+                }
             }
             cx.user.clear_unanswered();
             apply_on_error(cx, wait)

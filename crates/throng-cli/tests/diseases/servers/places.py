@@ -6,6 +6,7 @@ input.
 - nothing: it serves every connection.
 - threads N: it accepts every connection, and N threads serve one each until it ends.
 - limit N: it accepts a connection when fewer than N are open, as behind a LimitListener.
+- closes-others N: it accepts every connection, and closes it at once when N others are open.
 - inside N: it reads every request, and answers on N connections at a time.
 - listeners N: it has four listening sockets of one port, and accepts from N of them.
 - files N: it may have N fds, opens a file for each request, and does not close it.
@@ -111,7 +112,9 @@ def accept_all(listener):
             continue
         if DISEASE == "threads":
             accepted.put(connection)
-        elif DISEASE == "limit":
+        elif DISEASE == "closes-others" and not places.acquire(blocking=False):
+            connection.close()
+        elif DISEASE in ("limit", "closes-others"):
             start(serve_in_place, connection)
         else:
             start(serve, connection)

@@ -24,6 +24,9 @@ DISEASE = sys.argv[1]
 WORKERS = 4
 COST_S = 0.004 if DISEASE in ("spread", "sticky") else 0
 
+# A loop keeps no task by itself.
+tasks = set()
+
 
 async def serve(reader, writer):
     try:
@@ -37,13 +40,20 @@ async def serve(reader, writer):
         writer.close()
 
 
+async def adopt(connection):
+    """Serves a connection in a task of its own."""
+    connection.setblocking(False)
+    task = asyncio.create_task(serve(*await asyncio.open_connection(sock=connection)))
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
 async def accept_from(listener):
     """Takes one connection at a time, so that idle workers have their turn."""
     loop = asyncio.get_running_loop()
     while True:
         connection, _ = await loop.sock_accept(listener)
-        reader, writer = await asyncio.open_connection(sock=connection)
-        asyncio.create_task(serve(reader, writer))
+        await adopt(connection)
         await asyncio.sleep(0.02)
 
 
@@ -57,8 +67,7 @@ async def receive_from(channel):
         arrived.clear()
         _, fds, _, _ = socket.recv_fds(channel, 1, 1)
         for fd in fds:
-            reader, writer = await asyncio.open_connection(sock=socket.socket(fileno=fd))
-            asyncio.create_task(serve(reader, writer))
+            await adopt(socket.socket(fileno=fd))
 
 
 def start(run, source):
@@ -69,19 +78,18 @@ def start(run, source):
         return pid
 
     async def work():
-        task = asyncio.create_task(run(source))
+        tasks.add(asyncio.create_task(run(source)))
         while os.getppid() == supervisor:
             await asyncio.sleep(0.2)
-        task.cancel()
+        os._exit(0)
 
     asyncio.run(work())
-    os._exit(0)
 
 
 def pass_on(listener, channel):
     while True:
         connection, _ = listener.accept()
-        socket.send_fds(channel, b"c", [connection.fileno()])
+        socket.send_fds(channel, [b"c"], [connection.fileno()])
         connection.close()
 
 
