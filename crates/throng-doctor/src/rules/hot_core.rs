@@ -21,14 +21,8 @@ pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::Lack
 /// share its CPU with other threads while others are idle. Several threads of a collector do the
 /// same one after the other. Without a symptom it is the next bottleneck.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let uses = CpuUse::of(run, Endpoint::Server);
-    let intervals = uses.len();
-    let those = |is_so: fn(&CpuUse, &ProcessCpus) -> bool| {
-        lasting(uses.clone(), |used| used.server.is_some_and(|server| is_so(used, &server)))
-    };
-    let hot = those(is_hot)
-        .or_else(|| those(shares_its_cpu))
-        .or_else(|| those(|used, server| collects(server) && used.taken_share() < FULL_SHARE))?;
+    let intervals = CpuUse::of(run, Endpoint::Server).len();
+    let hot = hot_intervals(run)?;
     let used = mean(&hot)?;
     let server = used.server?;
     let impact = impact_of_server(run).filter(|impact| used.at_ms <= impact.last_ms);
@@ -56,6 +50,22 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .with_evidence(impact)
         .remedied_by(remedy);
     Some(finding)
+}
+
+/// Returns the intervals in which one thread had no time left.
+fn hot_intervals(run: &RunView<'_>) -> Option<Vec<CpuUse>> {
+    let uses = CpuUse::of(run, Endpoint::Server);
+    let those = |is_so: fn(&CpuUse, &ProcessCpus) -> bool| {
+        lasting(uses.clone(), |used| used.server.is_some_and(|server| is_so(used, &server)))
+    };
+    those(is_hot)
+        .or_else(|| those(shares_its_cpu))
+        .or_else(|| those(|used, server| collects(server) && used.taken_share() < FULL_SHARE))
+}
+
+/// Reports whether the thread is busy with something that more threads or workers would not change.
+pub(super) fn has_cause(run: &RunView<'_>) -> bool {
+    hot_intervals(run).is_some_and(|hot| CpuCause::of(run, &hot).is_some())
 }
 
 /// Describes a thread that was busy, and why it had all the work.

@@ -95,8 +95,19 @@ fn is_explained(run: &RunView<'_>, samples: &[Sample]) -> bool {
     // A short wait explains the answers before they grew.
     let late: Vec<_> = medians().filter(|(_, us)| us * 2 >= most_us).collect();
     lag_explains(run, &late)
+        || has_no_time(run, samples)
         || retransmits::RULE.find(run).is_some()
         || CpuWaits::of(run).explain_most(&late)
+}
+
+/// Reports whether a thread of the server had no time left from the beginning: the queue before it
+/// grows.
+fn has_no_time(run: &RunView<'_>, samples: &[Sample]) -> bool {
+    let gauge = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+    let busy = samples.iter().filter_map(|sample| run.value(Endpoint::Server, sample, gauge));
+    let busy: Vec<i64> = busy.collect();
+    let full = busy.iter().filter(|permille| **permille >= NO_TIME_PERMILLE).count();
+    !busy.is_empty() && full * 5 >= busy.len() * 4
 }
 
 /// Returns a sentence about what grows, and the remedy.
@@ -144,6 +155,9 @@ const GROWTH_MIN_US: f64 = 50_000.0;
 
 /// How many times as long an answer takes at the end.
 const TIMES_MIN: f64 = 1.5;
+
+/// The run time from which a thread has no time left, in thousandths of the time.
+const NO_TIME_PERMILLE: i64 = 920;
 
 /// The smallest growth of CPU use, in CPUs.
 const CPUS_MIN: f64 = 0.1;
@@ -208,5 +222,8 @@ mod tests {
         });
         queue.is_silent(&RULE);
         growing(60_000).loaded(|load, _| load.lag.record_n(400_000, 900)).is_silent(&RULE);
+        let busy = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+        growing(60_000).with(busy, 990).is_silent(&RULE);
+        growing(60_000).growing(busy, 500, 50, 0).speaks(&RULE);
     }
 }

@@ -13,7 +13,7 @@ pub(super) const RULE: Rule = Rule::new("proxy_saturated", find)
 /// for each of a user, the server behind it is not what is busy.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let hot = hot_core::RULE.find(run).filter(|hot| hot.severity > Severity::Noted)?;
-    if !passes_on(run) {
+    if !passes_on(run) || hot_core::has_cause(run) {
         return None;
     }
     let program = run.server_program().map_or_else(String::new, |program| format!(", {program},"));
@@ -108,5 +108,8 @@ mod tests {
     fn a_server_by_itself_and_a_proxy_that_was_in_time_are_none() {
         proxied(2).is_silent(&RULE);
         proxied(4).loaded(|load, _| load.message.clear()).is_silent(&RULE);
+        // More workers would not help one that has idle ones.
+        let with_idle = proxied(4).with(ProcessMetric::WORKERS.server, 4);
+        with_idle.with(ProcessMetric::WORKERS_IDLE.server, 3).is_silent(&RULE);
     }
 }
