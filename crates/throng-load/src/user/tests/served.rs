@@ -70,7 +70,9 @@ fn a_new_connection_for_a_request_is_served_anew() {
 fn a_connection_that_the_server_closes_before_its_first_answer_is_counted() {
     let check = |head: &str, user: &str, inputs: &[&str], expected: u64| {
         let mut play = Play::new(head, user);
-        inputs.iter().for_each(|input| play.row(input));
+        for input in inputs {
+            play.row(input);
+        }
         assert_eq!(play.counters.closed_unserved, expected, "{user}: {inputs:?}");
     };
     let asks = "[connect, send: hi, expect: ho, send: hi, expect: ho]";
