@@ -59,8 +59,9 @@ pub(super) fn collects(server: &ProcessCpus) -> bool {
 }
 
 /// What to do about a collector that has too much to do.
-pub(super) const COLLECTOR_REMEDY: &str = "give it a larger heap (java -Xmx, .NET GCHeapHardLimit), and find what it keeps or makes for \
-     each request: its collector's log (java -Xlog:gc), an allocation profile";
+pub(super) const COLLECTOR_REMEDY: &str = "give it a larger heap (java -Xmx, .NET \
+     GCHeapHardLimit), and find what it keeps or makes for each request: its collector's log (java \
+     -Xlog:gc), an allocation profile";
 
 fn collector(run: &RunView<'_>, hot: &[CpuUse]) -> Option<CpuCause> {
     let server = mean(hot)?.server.filter(collects)?;

@@ -319,7 +319,8 @@ mod tests {
         assert_eq!(
             found.first_sentence(),
             "The server's garbage collector (thread `VM Thread` of java) used 0.90 CPUs, 92 % of \
-             all that the server used: its heap is too small, or each request makes too much garbage"
+             all that the server used: its heap is too small, or each request makes too much \
+             garbage"
         );
         assert!(found.remedy.contains("larger heap"), "{found}");
         assert!(!found.remedy.contains("processes"), "{found}");
