@@ -455,8 +455,8 @@ mod tests {
         assert!(unread.text.contains("has accepted 600 connections more and reads"), "{unread}");
     }
 
-    /// A run of a thousand users, of whom the first 400 have every answer. The others are closed, and
-    /// connect again each second.
+    /// A run of a thousand users, of whom the first 400 have every answer. The others are closed,
+    /// and connect again each second.
     fn closing() -> Run {
         here(Run::quiet().loaded(|load, second| {
             let counters = &mut load.counters;
