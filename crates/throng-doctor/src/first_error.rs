@@ -18,6 +18,8 @@ pub(crate) struct FirstError<'a> {
     pub(crate) answer_part: Option<&'a AnswerPart>,
     /// Why the HTTP answer cannot be read.
     pub(crate) answer_fault: Option<&'a AnswerFault>,
+    /// The number of the user.
+    pub(crate) user: Option<u64>,
     /// True if another `expect` waits for what came.
     pub(crate) awaited_elsewhere: bool,
     /// True if nothing came before on its connection.
@@ -42,6 +44,7 @@ impl<'a> FirstError<'a> {
                 skipped: first.skipped,
                 answer_part: first.answer_part.as_deref(),
                 answer_fault: first.answer_fault.as_deref(),
+                user: first.user,
                 awaited_elsewhere: first.awaited_elsewhere,
                 came_first: first.came_first,
                 reader_line: first.reader_line,

@@ -31,6 +31,7 @@ mod kernels;
 pub mod limits;
 mod listener_scope;
 mod listeners;
+mod loss_onset;
 mod machine_facts;
 pub mod meminfo;
 mod missed_thresholds;

@@ -13,6 +13,8 @@ pub(crate) struct TwoModes {
     pub(crate) fast_us: u64,
     /// Median of the slow values, in microseconds.
     pub(crate) slow_us: u64,
+    /// True if all slow values are nearly the same: those of a fixed time.
+    pub(crate) is_fixed: bool,
 }
 
 impl TwoModes {
@@ -30,8 +32,13 @@ impl TwoModes {
             fast += pair[0].1;
             let times = pair[1].0 as f64 / pair[0].0.max(1) as f64;
             let is_wide = times >= TIMES_MIN && pair[1].0 >= SLOW_MIN_US;
-            let few = all / FEW_ONE_IN;
-            if is_wide && fast > few && all - fast > few && widest.is_none_or(|w| times > w.0) {
+            let slow = all - fast;
+            let few = |one_in: u64| all / one_in;
+            // Values that differ by chance are outliers where they are few.
+            let is_fixed =
+                || slow >= FIXED_MIN && slow > few(FIXED_ONE_IN) && is_fixed(&buckets[at + 1..]);
+            let is_many = slow > few(FEW_ONE_IN) || is_fixed();
+            if is_wide && fast > few(FEW_ONE_IN) && is_many && widest.is_none_or(|w| times > w.0) {
                 widest = Some((times, at + 1, fast));
             }
         }
@@ -42,6 +49,7 @@ impl TwoModes {
             slow: all - fast,
             fast_us: median(below, fast)?,
             slow_us: median(above, all - fast)?,
+            is_fixed: is_fixed(above),
         })
     }
 
@@ -49,6 +57,12 @@ impl TwoModes {
     pub(crate) fn share(&self) -> f64 {
         self.slow as f64 / self.all as f64
     }
+}
+
+/// Reports whether the last of these buckets is about as slow as the first.
+fn is_fixed(buckets: &[(u64, u64)]) -> bool {
+    let ends = buckets.first().zip(buckets.last());
+    ends.is_some_and(|((first, _), (last, _))| last - first <= first / FIXED_NEAR_ONE_IN)
 }
 
 /// Returns the median of so many values in buckets.
@@ -72,6 +86,13 @@ const SLOW_MIN_US: u64 = 50_000;
 /// The part of all values, one in so many, that each side must exceed: fewer are outliers.
 const FEW_ONE_IN: u64 = 12;
 
+/// The same part for slow values that are nearly the same, and the fewest of them.
+const FIXED_ONE_IN: u64 = 40;
+const FIXED_MIN: u64 = 5;
+
+/// The part of a fixed time, one in so many, by which its values differ at most.
+const FIXED_NEAR_ONE_IN: u64 = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +110,14 @@ mod tests {
         assert_eq!((modes.all, modes.slow), (90, 30));
         assert!((modes.fast_us, modes.slow_us) > (900, 390_000), "{modes:?}");
         assert!(modes.fast_us < 1_100 && modes.slow_us < 410_000, "{modes:?}");
+    }
+
+    #[test]
+    fn a_few_values_of_a_fixed_time_are_a_kind() {
+        let modes = of(&[(1_000, 190), (1_000_000, 6), (1_010_000, 4)]).expect("two modes");
+        assert_eq!((modes.slow, modes.is_fixed), (10, true));
+        assert_eq!(of(&[(1_000, 190), (1_000_000, 6), (2_000_000, 4)]), None);
+        assert_eq!(of(&[(1_000, 590), (1_000_000, 10)]), None);
     }
 
     #[test]

@@ -14,8 +14,8 @@
 //! 1. Give a server of `servers/` the fault, or add a server. It writes its port as the first line
 //!    of its output, and ends with its standard input.
 //! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
-//!    [`places`], [`processes`]): its name, its description, the id of the finding that must come
-//!    first, and words that it must say. A run takes 6 to 8 seconds.
+//!    [`places`], [`users`]): its name, its description, the id of the finding that must come first, and
+//!    words that it must say. A run takes 6 to 8 seconds.
 //! 3. Run it alone: `THRONG_DISEASES=name cargo test -p throng-cli --test diseases -- --nocapture`.
 //!    Separate several names by commas; a part of a name is enough. The run files stay in
 //!    `target/tmp/diseases/`, for `throng report`.
@@ -30,6 +30,7 @@ mod refusals;
 mod requests;
 mod series;
 mod servers;
+mod users;
 
 use causes::{Cause, Kind, Provoked, machine, stage};
 
@@ -45,7 +46,7 @@ static DISEASES: Kind = Kind {
         refusals::DISEASES,
         requests::DISEASES,
         places::DISEASES,
-        processes::DISEASES,
+        users::DISEASES,
     ],
 };
 

@@ -5,6 +5,7 @@ use throng_report::{Finding, Side};
 
 use super::lost_answers::LostAnswers;
 use super::{Rule, RuleTrait, rate_limited};
+use crate::loss_onset::LossOnset;
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("answers_missing", find)
@@ -21,7 +22,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if let Some(of_probes) = MissingDeliveries::alike(run, &lost) {
         return Some(never_arrive(&lost, &of_probes));
     }
-    let limit = rate_limited::possible_limit(&lost);
+    let onset = lost.onset();
+    let limit = rate_limited::possible_limit(&lost).filter(|_| onset.is_none());
     let so = match limit {
         Some(most) => format!(
             ": it takes {} at most, or loses a share. The load was constant, so both look alike.",
@@ -30,13 +32,17 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         None => ". It loses them, or what it sends: waiting longer would not help.".to_owned(),
     };
     let text = format!(
-        "The server never answered {} of {} {} ({}){}, and answered the others {} ({}, p99 over \
+        "The server never answered {} of {} {} ({}){} and answered the others {} ({}, p99 over \
          the run){so}",
         count(lost.lost as f64),
         count(lost.asked as f64),
         lost.questions.many,
         percent(lost.share()),
-        if lost.are_even() { ", as many at any time" } else { "" },
+        match onset {
+            Some(onset) => format!(", {},", onset.words()),
+            None if lost.are_even() => ", as many at any time,".to_owned(),
+            None => ",".to_owned(),
+        },
         if lost.p99_us < AT_ONCE_US { "at once" } else { "in time" },
         micros(lost.p99_us)
     );
@@ -46,12 +52,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         "request" => "",
         _ => "; or correct `expect`, if no answer is due",
     };
+    let look = onset.map_or_else(String::new, LossOnset::look);
     let at_half = match limit {
         Some(_) => "run at half the rate: if all are answered then, it is a rate limit; otherwise ",
         None => "",
     };
     Some(finding.with_confidence(0.9).remedied_by(format!(
-        "{at_half}find where the server drops them: an error that it swallows, a full queue, a {} \
+        "{look}{at_half}find where the server drops them: an error that it swallows, a full queue, a {} \
          that it does not understand{or}",
         lost.questions.one
     )))
@@ -94,7 +101,7 @@ fn never_arrive(lost: &LostAnswers, of_probes: &MissingDeliveries) -> Finding {
     let text = format!(
         "About {about} of the server's messages never arrive: {} of {} {} got no answer ({}), and \
          {} of {} deliveries of probes are missing ({}). The other answers were right, and took \
-         {} (p99 over the run).",
+         {} (p99 over the run).{}",
         count(lost.lost as f64),
         count(lost.asked as f64),
         lost.questions.many,
@@ -102,7 +109,11 @@ fn never_arrive(lost: &LostAnswers, of_probes: &MissingDeliveries) -> Finding {
         count(of_probes.missing as f64),
         count(of_probes.expected as f64),
         percent(of_probes.share()),
-        micros(lost.p99_us)
+        micros(lost.p99_us),
+        match lost.onset() {
+            Some(onset) => format!(" It loses them {}.", onset.words()),
+            None => String::new(),
+        }
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([lost.evidence()]);
     finding.with_confidence(0.9).remedied_by(
@@ -243,7 +254,9 @@ mod tests {
             load.errors.add("expect_timeout", lost);
         });
         let found = run.speaks(&RULE);
-        assert!(found.text.contains("(9.99 %), and answered"), "{found}");
+        let text = "(9.99 %), from 7.0 s on and hardly any before, and answered";
+        assert!(found.text.contains(text), "{found}");
+        assert!(found.remedy.starts_with("look for what began at 7.0 s"), "{found}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use throng_report::render::{count, percent};
 use throng_report::{Finding, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait, answers_missing};
+use crate::loss_onset::{AskedInInterval, LossOnset};
 use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("deliveries_missing", find)
@@ -21,6 +22,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let growth =
         run.growth_of("load.probe.missing", |sample| Some(sample.load()?.probe.missing as i64));
+    let onset = onset(run);
     let share = percent(counters.missing as f64 / counters.expected.max(1) as f64);
     let (text, remedy) = match counters.delivered + counters.late {
         0 if messages_came(run, counters.expected) => (
@@ -48,9 +50,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         _ => (
             format!(
                 "{} of {} deliveries of probes are missing ({share}): they did not arrive before \
-                 the probe's time-out.{}",
+                 the probe's time-out.{}{}",
                 count(counters.missing as f64),
                 count(counters.expected as f64),
+                onset.map_or_else(String::new, |onset| format!(" It lost them {}.", onset.words())),
                 match counters.late {
                     0 => String::new(),
                     late => format!(" {} of them arrived later.", count(late as f64)),
@@ -65,13 +68,27 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(severity)
         .with_confidence(0.8)
-        .remedied_by(remedy);
+        .remedied_by(onset.map_or_else(String::new, LossOnset::look) + remedy);
     if growth.is_none() {
         // The probes ended while users left, after the last interval that could show it.
         let at_ms = run.samples().last()?.interval.at_ms;
         return Some(finding.shown_by("load.probe.missing", 0.0, counters.missing as f64, at_ms));
     }
     Some(finding.with_evidence(growth))
+}
+
+/// Returns the moment from which deliveries are lost, if none were before.
+fn onset(run: &RunView<'_>) -> Option<LossOnset> {
+    let intervals = run.steps().filter_map(|(before, now)| {
+        let (from, to) = (&before.load()?.probe, &now.load()?.probe);
+        Some(AskedInInterval {
+            at_ms: now.interval.at_ms,
+            span_ms: now.interval.span_ms,
+            asked: to.expected.saturating_sub(from.expected),
+            arrived: to.delivered.saturating_sub(from.delivered),
+        })
+    });
+    LossOnset::of(&intervals.collect::<Vec<_>>())
 }
 
 /// Reports whether about as many messages came unasked as deliveries were due.
@@ -108,6 +125,23 @@ mod tests {
         );
         assert_eq!((found.severity, found.began_ms()), (Severity::Stopped, Some(1_000)));
         assert_eq!(probing(5_000, 1).speaks(&RULE).severity, Severity::Slowed);
+    }
+
+    #[test]
+    fn deliveries_that_are_lost_from_some_moment_on_are_dated() {
+        let found = probing(900, 0)
+            .loaded(|load, second| {
+                load.probe.missing = 90 * second.saturating_sub(6);
+                load.probe.expected = 900 * second;
+                load.probe.delivered = load.probe.expected - load.probe.missing;
+            })
+            .speaks(&RULE);
+        assert!(
+            found.text.contains("It lost them from 6.0 s on and hardly any before."),
+            "{found}"
+        );
+        assert!(found.remedy.starts_with("look for what began at 6.0 s"), "{found}");
+        assert!(!probing(900, 90).speaks(&RULE).text.contains("hardly any"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::{
 use crate::first_error::FirstError;
 use crate::history::Sample;
 use crate::impact::FAILURES_ONE_IN;
+use crate::loss_onset::{AskedInInterval, LossOnset};
 use crate::run_view::{Growth, RunView};
 
 /// Answers that a server which is otherwise fast did not give.
@@ -55,6 +56,7 @@ struct Totals {
 /// Questions and answers of one interval.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct IntervalAnswers {
+    at_ms: u64,
     asked: u64,
     answered: u64,
     seconds: f64,
@@ -170,6 +172,12 @@ impl LostAnswers {
         spreads.len() >= REGULAR_MIN && spread <= SPREAD_REGULAR * spreads.len() as f64
     }
 
+    /// Returns the moment from which answers are lost, if none were before.
+    pub(super) fn onset(&self) -> Option<LossOnset> {
+        let asked: Vec<_> = self.intervals.iter().map(IntervalAnswers::asked_in_interval).collect();
+        LossOnset::of(&asked)
+    }
+
     pub(super) fn evidence(&self) -> Evidence {
         self.growth.evidence()
     }
@@ -181,13 +189,18 @@ impl IntervalAnswers {
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
         let (asked, answered) = ((questions.asked)(&grown), (questions.answered)(&grown));
-        Some(Self { asked, answered, seconds })
+        Some(Self { at_ms: now.interval.at_ms, asked, answered, seconds })
     }
 
     /// Returns the questions without an answer in the same interval. The answers are fast: hardly
     /// any comes in the next one.
     fn lost(&self) -> u64 {
         self.asked.saturating_sub(self.answered)
+    }
+
+    fn asked_in_interval(&self) -> AskedInInterval {
+        let span_ms = (self.seconds * 1000.0) as u64;
+        AskedInInterval { at_ms: self.at_ms, span_ms, asked: self.asked, arrived: self.answered }
     }
 
     pub(super) fn lost_share(&self) -> f64 {

@@ -6,8 +6,8 @@ use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity
 use super::lost_answers::LostAnswers;
 use super::retransmission::MUCH_ONE_IN;
 use super::{
-    Rule, RuleTrait, accept_queue_overflow, answers_incomplete, server_lost, server_stalled,
-    wrong_answers,
+    Rule, RuleTrait, accept_queue_overflow, answers_incomplete, gap_per_user, server_lost,
+    server_stalled, wrong_answers,
 };
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
@@ -18,7 +18,8 @@ use crate::impact::{ANSWER_TIMEOUTS, lag_explains, plural_of, time_outs};
 use crate::run_view::{Growth, Peak, RunView};
 
 pub(super) const RULE: Rule =
-    Rule::new("server_slow", find).with(&[RuleTrait::ServerFault, RuleTrait::OnlyDelays]);
+    Rule::new("server_slow", |run| Some(gap_per_user::explain(run, find(run)?)))
+        .with(&[RuleTrait::ServerFault, RuleTrait::OnlyDelays]);
 
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.

@@ -40,6 +40,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         / split.iter().map(|(_, modes)| modes.all).sum::<u64>() as f64;
     let [fast_us, slow_us] = [|modes: &TwoModes| modes.fast_us, |modes: &TwoModes| modes.slow_us]
         .map(|of| middle(split.iter().map(|(_, modes)| of(modes))));
+    let is_fixed = split.iter().all(|(_, modes)| modes.is_fixed && is_near(modes.slow_us, slow_us));
+    let is_retry = is_fixed && share < RETRY_SHARE_MOST;
     let whose = if proxy_saturated::passes_on(run) {
         "The program that listens opens one more connection for each of a user, as a balancer does."
     } else {
@@ -49,12 +51,30 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         all if all == asked.len() => "each second".to_owned(),
         some => format!("{some} of {} intervals", asked.len()),
     };
+    let (slow, fast) = (micros(slow_us), micros(fast_us));
+    let (cause, remedy) = if is_retry {
+        (
+            "a few wait for a time of fixed length. A time-out after which the server asks again \
+             looks so, and so do a few users who are always slow. Nothing lay between them."
+                .to_owned(),
+            format!(
+                "look in the server for a time-out or wait of {slow} (a database, a resolver, a \
+                 service that it calls), and find why so many of its first attempts get no answer; \
+                 if the same users are always slow, compare their data with that of others"
+            ),
+        )
+    } else {
+        (
+            format!(
+                "one of several instances is slow, or one kind of request. Nothing lay between \
+                 them. {whose}"
+            ),
+            INSTANCE_REMEDY.to_owned(),
+        )
+    };
     let text = format!(
-        "{} answers took {}, in {when} alike, and the others {} (p50 of each): one of several \
-         instances is slow, or one kind of request. Nothing lay between them. {whose}",
-        show_share(share),
-        micros(slow_us),
-        micros(fast_us)
+        "{} answers took {slow}, in {when} alike, and the others {fast} (p50 of each): {cause}",
+        show_share(share)
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Slowed)
@@ -65,13 +85,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
             to: slow_us as f64,
             at_ms: first.interval.at_ms,
         }])
-        .remedied_by(
-            "compare the instances behind the address, each by itself (--target), and take the \
-             slow one out of the balancer; if all are alike, give each kind of request a class of \
-             its own in the scenario",
-        );
+        .remedied_by(remedy);
     Some(finding)
 }
+
+/// Reports whether a time is nearly this one.
+fn is_near(us: u64, other_us: u64) -> bool {
+    us.abs_diff(other_us) <= other_us / FIXED_NEAR_ONE_IN
+}
+
+const INSTANCE_REMEDY: &str = "compare the instances behind the address, each by itself (--target), \
+                               and take the slow one out of the balancer; if all are alike, give \
+                               each kind of request a class of its own in the scenario";
 
 /// Formats a share as one in a small number if it is near to that.
 fn show_share(share: f64) -> String {
@@ -95,6 +120,13 @@ const INTERVALS_MIN: usize = 4;
 
 /// The largest difference between the shares of two intervals.
 const SPREAD_MOST: f64 = 0.2;
+
+/// The largest share of answers that are tried again: an instance has more of them, as a balancer
+/// seldom has so many.
+const RETRY_SHARE_MOST: f64 = 1.0 / 12.0;
+
+/// The part of a fixed time, one in so many, by which the medians of intervals differ at most.
+const FIXED_NEAR_ONE_IN: u64 = 8;
 
 /// The farthest distance from one in a whole number.
 const NEAR: f64 = 0.03;
@@ -129,6 +161,16 @@ mod tests {
         slow(|_| 330).check_all(&["slow_instance", "server_slow"]);
         let found = slow(|_| 400).speaks(&RULE);
         assert!(found.text.starts_with("40 % of the answers took"), "{found}");
+    }
+
+    #[test]
+    fn a_few_answers_that_all_take_the_same_time_are_tried_again_after_a_time_out() {
+        let found = slow(|_| 50).speaks(&RULE);
+        assert!(found.text.starts_with("5 % of the answers took 40"), "{found}");
+        assert!(found.text.contains("A time-out after which the server asks again"), "{found}");
+        assert!(found.remedy.contains("its first attempts get no answer"), "{found}");
+        // Those of an instance are more.
+        assert!(slow(|_| 200).speaks(&RULE).text.contains("one of several instances"));
     }
 
     #[test]

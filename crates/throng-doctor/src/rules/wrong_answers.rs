@@ -3,6 +3,7 @@
 use throng_report::render::percent;
 use throng_report::{AnswerFault, Finding, Side};
 
+use super::answer_owner::AnswerOwner;
 use super::lost_answers::were_skipped_beside;
 use super::{Rule, RuleTrait, answers_disordered, not_http};
 use crate::counted::all_or_part_of;
@@ -29,8 +30,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_mostly_right = growth.by().saturating_mul(2) < of;
     let (what, remedy) = kind.words(first, is_mostly_right);
     let what = what.replace("{n}", &counts).replace("{target}", &run.header.target);
-    let is_anothers = kind.shows_expected && first.is_some_and(is_anothers);
-    let remedy = if is_anothers { ANOTHERS_REMEDY } else { remedy };
+    let users = run.counted().map_or(0, |load| load.counters.users_started);
+    let owner = first.filter(|_| kind.shows_expected);
+    let owner = owner.and_then(|first| AnswerOwner::of(first, users));
+    let remedy = owner.map_or(remedy, AnswerOwner::remedy);
     let text = match first {
         Some(FirstError { expected, got, .. }) if kind.shows_expected => {
             format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
@@ -43,7 +46,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         Some(FirstError { got, .. }) => format!("{what}; the first: {}.", cut(got)),
         None => format!("{what} ({share})."),
     };
-    let text = if is_anothers { format!("{text} {ANOTHERS}") } else { text };
+    let text = owner.map_or(text.clone(), |owner| format!("{text} {}", owner.sentence()));
     let found = Finding::new(RULE.id, Side::Server, text).with_confidence(if first.is_some() {
         1.0
     } else {
@@ -53,30 +56,6 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         found.shown_by(&growth.counter, growth.from as f64, growth.to as f64, growth.began_ms);
     Some(found.remedied_by(remedy))
 }
-
-/// Reports whether an answer differs from the expected one by numbers alone: it is one to another
-/// user, or to another message.
-fn is_anothers(first: FirstError<'_>) -> bool {
-    let form = |text: &str| {
-        let quote = text.find('`').map_or(text, |at| quoted(&text[at..]));
-        let mut form = String::new();
-        for c in quote.chars().filter(|c| !c.is_whitespace()) {
-            let c = if c.is_ascii_digit() { '0' } else { c };
-            if c != '0' || !form.ends_with('0') {
-                form.push(c);
-            }
-        }
-        form
-    };
-    let expected = form(first.expected);
-    expected.contains('0') && expected == form(first.got)
-}
-
-const ANOTHERS: &str = "It differs by a number alone: it is the answer to another user, or to \
-                        another message of this one.";
-const ANOTHERS_REMEDY: &str = "find what requests share in the server: a variable that is global, \
-                               a connection or buffer that two use at a time, a key of a cache \
-                               that lacks the user";
 
 /// Reports whether the errors of this kind are wrong answers.
 pub(super) fn is_of(run: &RunView<'_>, name: &str) -> bool {
@@ -403,6 +382,20 @@ mod tests {
             let other = failing("expect_mismatch", 40, expected, got).speaks(&RULE);
             assert!(!other.text.contains("another user"), "{other}");
         }
+    }
+
+    #[test]
+    fn a_wrong_answer_says_whose_it_is() {
+        let of_user = |expected: &str, got: &str| {
+            let exchange = exchange("expect_mismatch", expected, got);
+            failing_by(40, ErrorExchange { user: Some(17), ..exchange }).speaks(&RULE)
+        };
+        let swapped = of_user("`4 of 17`", "`1 of 23`");
+        assert!(swapped.text.contains("the answer to user 23, and user 17 received"), "{swapped}");
+        assert!(swapped.remedy.starts_with("find what requests share"), "{swapped}");
+        let stale = of_user("`4 of 17`", "`3 of 17`");
+        assert!(stale.text.contains("that user 17 itself sent one turn before"), "{stale}");
+        assert!(stale.remedy.contains("what a user has just written"), "{stale}");
     }
 
     #[test]
