@@ -85,7 +85,7 @@ fn ask(stage: &mut Stage, disease: &str, period: &str) -> Provoked {
 /// Runs a hundred users that each send their own number and that of their turn.
 fn echo(stage: &mut Stage, disease: &str) -> Provoked {
     let addr = servers::python(stage, "owners.py", &[disease])?;
-    let message = "\"turn ${loop.index} of user ${user.id}\\n\"";
+    let message = "\"turn ${counter + 500} of user ${user.id}\\n\"";
     stage.run(&format!(
         "target: tcp://{addr}\n\
          on_error: continue\n\

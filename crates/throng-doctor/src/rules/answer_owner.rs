@@ -35,7 +35,7 @@ impl AnswerOwner {
         // A second number may be equal by chance.
         let (Some((_, Some(other))), None) = (own.next(), own.next()) else { return Self::Unknown };
         if other != user {
-            let is_one = other <= users;
+            let is_one = other < users;
             return if is_one { Self::User { wrong: other, right: user } } else { Self::Unknown };
         }
         let mut changed = pairs().filter(|(expected, got)| expected != got);
