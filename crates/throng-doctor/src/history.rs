@@ -34,7 +34,8 @@ pub struct Sample {
     pub message: Quantiles,
     /// Time from the moment at which a message was sent until its answer.
     pub from_send: Quantiles,
-    /// Answers of two kinds, fast and slow, if the times of messages have two modes.
+    /// Answers of two kinds, fast and slow, if the times of messages have two modes, from when
+    /// they were sent: a turn that begins late because of a slow answer is no slow one itself.
     pub(crate) message_modes: Option<TwoModes>,
     /// Time from the intended moment of a join until its reply with status ok.
     pub join: Quantiles,
@@ -115,6 +116,12 @@ impl History {
     }
 }
 
+/// Returns the two modes of the times of messages, from when they were sent if that is known.
+fn message_modes(load: &LoadInterval) -> Option<TwoModes> {
+    let is_known = load.from_send.count() > 0;
+    TwoModes::of(if is_known { &load.from_send } else { load.latencies().message })
+}
+
 impl Sample {
     /// Reduces an interval to a sample.
     fn of(interval: &Interval) -> Self {
@@ -127,10 +134,7 @@ impl Sample {
             tcp: quantiles(|load| load.latencies().tcp),
             message: quantiles(|load| load.latencies().message),
             from_send: quantiles(|load| &load.from_send),
-            message_modes: interval
-                .load
-                .as_ref()
-                .and_then(|load| TwoModes::of(load.latencies().message)),
+            message_modes: interval.load.as_ref().and_then(message_modes),
             join: quantiles(|load| load.latencies().join),
             push: quantiles(|load| load.latencies().push),
             http: quantiles(|load| load.latencies().http),

@@ -10,12 +10,6 @@ pub(crate) struct AskedInInterval {
     pub(crate) arrived: u64,
 }
 
-impl AskedInInterval {
-    fn lost(&self) -> u64 {
-        self.asked.saturating_sub(self.arrived)
-    }
-}
-
 /// The moment from which losses are steady, where there were hardly any before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LossOnset {
@@ -29,20 +23,19 @@ impl LossOnset {
         let asked: Vec<_> = intervals.iter().copied().filter(|each| each.asked > 0).collect();
         let end_share = share(&asked[asked.len() / 2..]);
         let begins = |each: &AskedInInterval| share(&[*each]) >= end_share * BEGIN_SHARE;
-        let first = asked.iter().position(|each| each.lost() > 0 && begins(each))?;
+        let first = asked.iter().position(|each| each.arrived < each.asked && begins(each))?;
         let (before, rest) = asked.split_at(first);
         let (begin, after) = rest.split_first()?;
         let (early, late) = after.split_at(after.len() / 2);
         let after_share = share(after);
         let expected = total(before, |each| each.asked) as f64 * after_share;
-        let is_near_zero = total(before, AskedInInterval::lost) as f64 <= expected * NEAR_ZERO;
+        let is_near_zero = lost(before) as f64 <= expected * NEAR_ZERO;
         let is_steady = [early, late].iter().all(|half| {
             let share = share(half);
             share * STEADY_TIMES >= after_share && share <= after_share * STEADY_TIMES
         });
         let is_long = before.len() >= INTERVALS_MIN && after.len() >= INTERVALS_MIN;
-        let is_sure =
-            expected >= LOST_MIN && total(after, AskedInInterval::lost) as f64 >= LOST_MIN;
+        let is_sure = expected >= LOST_MIN && lost(after) as f64 >= LOST_MIN;
         if !(is_long && is_sure && is_near_zero && is_steady) {
             return None;
         }
@@ -74,9 +67,15 @@ fn total(intervals: &[AskedInInterval], of: impl Fn(&AskedInInterval) -> u64) ->
     intervals.iter().map(of).sum()
 }
 
+/// Returns the losses of some intervals together. What is on its way when one ends arrives in the
+/// next.
+fn lost(intervals: &[AskedInInterval]) -> u64 {
+    total(intervals, |each| each.asked).saturating_sub(total(intervals, |each| each.arrived))
+}
+
 fn share(intervals: &[AskedInInterval]) -> f64 {
     let asked = total(intervals, |each| each.asked).max(1);
-    total(intervals, AskedInInterval::lost) as f64 / asked as f64
+    lost(intervals) as f64 / asked as f64
 }
 
 /// The fewest intervals before the moment, and after it.
@@ -89,8 +88,9 @@ const LOST_MIN: f64 = 8.0;
 /// The largest part of these losses that hardly any are.
 const NEAR_ZERO: f64 = 0.1;
 
-/// The part of the share at the end with which losses begin.
-const BEGIN_SHARE: f64 = 0.1;
+/// The part of the share at the end with which losses begin: what is on its way when an interval
+/// ends is no loss.
+const BEGIN_SHARE: f64 = 0.3;
 
 /// How many times as large as the share of the whole rest that of each half is at most.
 const STEADY_TIMES: f64 = 1.6;
@@ -115,7 +115,7 @@ mod tests {
         let at = |lost: &[u64]| of(lost).map(|onset| onset.at_ms);
         assert_eq!(at(&[0, 0, 0, 0, 20, 20, 20, 20]), Some(4_000));
         assert_eq!(at(&[0, 0, 0, 0, 10, 20, 20, 20, 20]), Some(4_500));
-        assert_eq!(at(&[0, 1, 0, 0, 20, 22, 18, 20]), Some(4_000));
+        assert_eq!(at(&[0, 4, 0, 0, 20, 22, 18, 20]), Some(4_000));
         let words = of(&[0, 0, 0, 0, 10, 20, 20, 20, 20]).unwrap().words();
         assert_eq!(words, "from 4.5 s on and hardly any before");
     }

@@ -48,18 +48,25 @@ impl AnswerOwner {
         }
     }
 
+    /// Returns the end of the sentence that quotes the answer.
+    pub(super) fn clause(self) -> String {
+        match self {
+            Self::User { wrong, .. } => format!(", the answer to user {wrong}"),
+            Self::TurnBefore { user } => format!(", what user {user} itself got one turn before"),
+            Self::Earlier { user } => format!(", what user {user} itself got in an earlier turn"),
+            Self::Unknown => String::new(),
+        }
+    }
+
     /// Returns a sentence about the answer.
     pub(super) fn sentence(self) -> String {
         match self {
             Self::User { wrong, right } => {
-                format!("It is the answer to user {wrong}, and user {right} received it.")
+                format!("User {right} received what belongs to user {wrong}.")
             }
-            Self::TurnBefore { user } => format!(
-                "It is stale: the answer to the message that user {user} itself sent one turn \
-                 before."
-            ),
-            Self::Earlier { user } => {
-                format!("It is stale: the answer to an earlier message of user {user} itself.")
+            Self::TurnBefore { .. } | Self::Earlier { .. } => {
+                "The answer is stale: the server does not know the last message of the user."
+                    .to_owned()
             }
             Self::Unknown => "It differs by a number alone: it is the answer to another user, or \
                               to another message of this one."

@@ -174,6 +174,17 @@ mod tests {
     }
 
     #[test]
+    fn turns_that_begin_late_because_of_a_slow_answer_are_not_slow() {
+        let run = slow(|_| 250).loaded(|load, second| {
+            if second > 0 {
+                load.from_send.record_n(1_000_000, 50);
+                load.from_send.record_n(900, 950);
+            }
+        });
+        assert!(run.speaks(&RULE).text.starts_with("5 % of the answers took 1.00 s"));
+    }
+
+    #[test]
     fn a_share_that_changes_and_answers_of_one_kind_are_none() {
         slow(|second| if second % 2 == 0 { 500 } else { 100 }).is_silent(&RULE);
         slow(|_| 1_000).is_silent(&RULE);

@@ -36,7 +36,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let remedy = owner.map_or(remedy, AnswerOwner::remedy);
     let text = match first {
         Some(FirstError { expected, got, .. }) if kind.shows_expected => {
-            format!("{what} ({share}); the first: expected {}, got {}.", cut(expected), cut(got))
+            let whose = owner.map_or_else(String::new, AnswerOwner::clause);
+            let (expected, got) = (cut(expected), cut(got));
+            format!("{what} ({share}); the first: expected {expected}, got {got}{whose}.")
         }
         Some(FirstError { got, answer_fault, .. })
             if kind.name == HTTP_VIOLATION || answer_fault.is_some() =>
@@ -391,10 +393,10 @@ mod tests {
             failing_by(40, ErrorExchange { user: Some(17), ..exchange }).speaks(&RULE)
         };
         let swapped = of_user("`4 of 17`", "`1 of 23`");
-        assert!(swapped.text.contains("the answer to user 23, and user 17 received"), "{swapped}");
+        assert!(swapped.first_sentence().ends_with(", the answer to user 23"), "{swapped}");
         assert!(swapped.remedy.starts_with("find what requests share"), "{swapped}");
         let stale = of_user("`4 of 17`", "`3 of 17`");
-        assert!(stale.text.contains("that user 17 itself sent one turn before"), "{stale}");
+        assert!(stale.first_sentence().ends_with("user 17 itself got one turn before"), "{stale}");
         assert!(stale.remedy.contains("what a user has just written"), "{stale}");
     }
 
