@@ -1,8 +1,7 @@
 """A TCP server that answers each message with `ok`, and has one disease.
 
 Usage: answers.py DISEASE [PORT]. It writes its port as the first line, and ends with its standard
-input. Each disease is a function of `DISEASES`: it is awaited before each answer, and returns `LOST`
-if there is none.
+input. Each disease is a function of `DISEASES`: it is awaited before each answer.
 """
 
 import asyncio
@@ -11,9 +10,6 @@ import sys
 import time
 
 from lifetime import end_with_stdin
-
-
-LOST = "lost"
 
 
 class Server:
@@ -43,8 +39,7 @@ class Server:
         try:
             while await reader.read(4096):
                 self.answers += 1
-                if await self.ail(self, number) == LOST:
-                    continue
+                await self.ail(self, number)
                 writer.write(b"ok")
                 await writer.drain()
         except ConnectionError:
@@ -173,11 +168,6 @@ async def throttled(server, number):
     await asyncio.sleep(turn - time.monotonic())
 
 
-async def loses_late(server, number):
-    """Loses one of ten messages, from 4 s on."""
-    return LOST if server.age() > 4 and server.answers % 10 == 0 else None
-
-
 def compute(seconds):
     """Keeps a CPU busy for this much CPU time."""
     until = time.thread_time() + seconds
@@ -187,7 +177,7 @@ def compute(seconds):
 
 DISEASES = [
     nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced, deadlock, cold,
-    newest, two_seconds, slow_instance, retries, throttled, loses_late,
+    newest, two_seconds, slow_instance, retries, throttled,
 ]
 
 
