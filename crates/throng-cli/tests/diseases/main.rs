@@ -14,12 +14,11 @@
 //! 1. Give a server of `servers/` the fault, or add a server. It writes its port as the first line
 //!    of its output, and ends with its standard input.
 //! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
-//!    [`places`], [`users`]): its name, its description, the id of the finding that must come first, and
-//!    words that it must say. A run takes 6 to 8 seconds.
-//! 3. Run it alone: `THRONG_DISEASES=name cargo test -p throng-cli --test diseases -- --nocapture`.
-//!    Separate several names by commas; a part of a name is enough. The run files stay in
-//!    `target/tmp/diseases/`, for `throng report`.
-//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 cargo test -p throng-cli --test diseases`.
+//!    [`places`], [`processes`], [`users`]): its name, its description, the id of the finding that
+//!    must come first, and words that it must say. A run takes 6 to 8 seconds.
+//! 3. Run it alone: `make test ONLY=name_of_it`; a part of the name is enough. The run files stay
+//!    in `target/tmp/diseases/`, for `throng report`.
+//! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 make test ONLY=diseases`.
 
 #[path = "../causes/mod.rs"]
 #[allow(dead_code, reason = "walls use the rest of it")]
@@ -46,6 +45,7 @@ static DISEASES: Kind = Kind {
         refusals::DISEASES,
         requests::DISEASES,
         places::DISEASES,
+        processes::DISEASES,
         users::DISEASES,
     ],
 };
