@@ -58,9 +58,18 @@ pub(crate) const DISEASES: &[Cause] = &[
         stage: Stage::here,
         provoke: |stage| ask(stage, "throttled", "200ms"),
     },
+    Cause {
+        name: "loses answers from 4 s on",
+        what: "Python, asyncio: loses one of ten messages, but none in its first 4 s",
+        expected: Some("answers_missing"),
+        says: &["s on and hardly any before", "look for what began at"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| ask(stage, "loses_late", "200ms"),
+    },
 ];
 
-/// Runs a hundred users that send a message in each period, and wait two seconds for each answer.
+/// Runs a hundred users that send a message in each period, and wait a second for each answer.
 fn ask(stage: &mut Stage, disease: &str, period: &str) -> Provoked {
     let addr = servers::python(stage, "answers.py", &[disease])?;
     stage.run(&format!(

@@ -1,7 +1,8 @@
 """A TCP server that answers each message with `ok`, and has one disease.
 
 Usage: answers.py DISEASE [PORT]. It writes its port as the first line, and ends with its standard
-input. Each disease is a function of `DISEASES`: it is awaited before each answer.
+input. Each disease is a function of `DISEASES`: it is awaited before each answer, and returns `LOST`
+if there is none.
 """
 
 import asyncio
@@ -10,6 +11,9 @@ import sys
 import time
 
 from lifetime import end_with_stdin
+
+
+LOST = "lost"
 
 
 class Server:
@@ -39,7 +43,8 @@ class Server:
         try:
             while await reader.read(4096):
                 self.answers += 1
-                await self.ail(self, number)
+                if await self.ail(self, number) == LOST:
+                    continue
                 writer.write(b"ok")
                 await writer.drain()
         except ConnectionError:
@@ -168,6 +173,11 @@ async def throttled(server, number):
     await asyncio.sleep(turn - time.monotonic())
 
 
+async def loses_late(server, number):
+    """Loses one of ten messages, from 4 s on."""
+    return LOST if server.age() > 4 and server.answers % 10 == 0 else None
+
+
 def compute(seconds):
     """Keeps a CPU busy for this much CPU time."""
     until = time.thread_time() + seconds
@@ -177,7 +187,7 @@ def compute(seconds):
 
 DISEASES = [
     nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced, deadlock, cold,
-    newest, two_seconds, slow_instance, retries, throttled,
+    newest, two_seconds, slow_instance, retries, throttled, loses_late,
 ]
 
 
