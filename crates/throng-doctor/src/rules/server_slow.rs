@@ -24,87 +24,144 @@ pub(super) const RULE: Rule =
 /// Returns the remaining explanation when answers are late and no CPU, queue, packet loss or
 /// generator explains it: the server waits for something of its own.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let is_stalled = server_stalled::RULE.find(run).is_some();
-    let timeouts = timeouts(run);
-    // A turn that begins late because the answer before it was lost is not answered late.
-    let waited_for_lost =
-        |slow: &SlowAnswers<'_>| is_lost(run, "expect_timeout") && sent_late(run, slow).is_some();
-    let slow = slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
-    let overdue = run.summary.overdue();
-    let is_none = slow.is_none() && (is_stalled || timeouts.is_empty() && overdue.is_none());
-    let late = match &slow {
-        Some(slow) => slow.late.clone(),
-        None if timeouts.is_empty() => overdue_wait(run).into_iter().collect(),
-        None => time_outs(run),
-    };
-    if is_none || is_explained(run, &late) {
+    let late = LateAnswers::of(run)?;
+    if is_explained(run, &late.waits(run)) {
         return None;
     }
-    let used = mean(&CpuUse::of(run, Endpoint::Server));
-    // Its queues alone do not distinguish a server that computes from one that waits.
-    let is_seen = run.has_facts(Endpoint::Server) && used.is_some();
-    let idle = match used.and_then(|used| Some((used, used.server?))) {
-        Some((used, server)) => format!(
-            "while the server used {:.2} of the {:.0} CPUs that it may use",
-            server.taken,
-            server.allowed.min(used.cpus)
-        ),
-        None => match used {
-            Some(used) => {
+    let used = ServerUse::of(run);
+    let cause = Cause::of(run, &late, &used);
+    let (what, used, bursts) = (late.describe(run), used.describe(run), &cause.bursts);
+    let (why, seen_by) = (&cause.why, seen_by(run));
+    let text = format!("The server was slow: {what} {used}{bursts}. {why}{seen_by}");
+    let severity = if late.given_up.is_empty() { Severity::Slowed } else { Severity::Stopped };
+    let finding = Finding::new(RULE.id, Side::Server, text)
+        .with_severity(severity)
+        .with_confidence(cause.confidence)
+        .with_evidence(late.evidence(run))
+        .with_evidence(cause.evidence)
+        .remedied_by(cause.remedy);
+    Some(finding)
+}
+
+/// The answers for which users waited too long: at least one of these is known.
+struct LateAnswers<'a> {
+    /// Answers that were slow.
+    slow: Option<SlowAnswers<'a>>,
+    /// Waits for an answer that users gave up.
+    given_up: Vec<Growth>,
+    /// A sentence about the waits that had not ended at the end, if they were long.
+    overdue: Option<String>,
+}
+
+impl<'a> LateAnswers<'a> {
+    fn of(run: &RunView<'a>) -> Option<Self> {
+        let is_stalled = server_stalled::RULE.find(run).is_some();
+        let (given_up, overdue) = (timeouts(run), run.summary.overdue());
+        // A turn that begins late because the answer before it was lost is not answered late.
+        let waited_for_lost = |slow: &SlowAnswers<'_>| {
+            is_lost(run, "expect_timeout") && sent_late(run, slow).is_some()
+        };
+        let slow = slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
+        let is_late = slow.is_some() || !is_stalled && (!given_up.is_empty() || overdue.is_some());
+        is_late.then_some(Self { slow, given_up, overdue })
+    }
+
+    /// Returns the intervals with these answers, and how long they took there.
+    fn waits(&self, run: &RunView<'a>) -> Vec<(&'a Sample, u64)> {
+        match &self.slow {
+            Some(slow) => slow.late.clone(),
+            None if self.given_up.is_empty() => overdue_wait(run).into_iter().collect(),
+            None => time_outs(run),
+        }
+    }
+
+    fn describe(&self, run: &RunView<'_>) -> String {
+        match (&self.slow, Growth::total(&self.given_up)) {
+            (Some(slow), 0) => slow.describe(run),
+            (None, 0) => self.overdue.clone().unwrap_or_default(),
+            (_, waits) => {
+                format!("{} timed out", counted(waits, "wait for an answer", "waits for an answer"))
+            }
+        }
+    }
+
+    fn evidence(&self, run: &RunView<'_>) -> Vec<Evidence> {
+        let mut shown: Vec<_> = self.given_up.iter().map(Growth::evidence).collect();
+        shown.extend(self.slow.iter().flat_map(|slow| slow.evidence.clone()));
+        if let Some(last) = run.samples().last().filter(|_| shown.is_empty()) {
+            shown.push(Evidence {
+                counter: "load.counters.users_waiting".to_owned(),
+                from: 0.0,
+                to: last.load().map_or(0.0, |load| load.counters.users_waiting as f64),
+                at_ms: last.interval.at_ms,
+            });
+        }
+        shown
+    }
+}
+
+/// The CPU time that the server used, and that was idle.
+struct ServerUse(Option<CpuUse>);
+
+impl ServerUse {
+    fn of(run: &RunView<'_>) -> Self {
+        Self(mean(&CpuUse::of(run, Endpoint::Server)))
+    }
+
+    /// Reports whether the server's CPUs and queues were read. Its queues alone do not distinguish
+    /// a server that computes from one that waits.
+    fn is_seen(&self, run: &RunView<'_>) -> bool {
+        run.has_facts(Endpoint::Server) && self.0.is_some()
+    }
+
+    fn describe(&self, run: &RunView<'_>) -> String {
+        match self.0.map(|used| (used, used.server)) {
+            Some((used, Some(server))) => format!(
+                "while the server used {:.2} of the {:.0} CPUs that it may use",
+                server.taken,
+                server.allowed.min(used.cpus)
+            ),
+            Some((used, None)) => {
                 format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
             }
             None if run.has_facts(Endpoint::Server) => "while its CPU use is unknown".to_owned(),
             None => "while its CPU use and queues are unknown".to_owned(),
-        },
-    };
-    let late = Growth::total(&timeouts);
-    let what = match (&slow, late) {
-        (Some(slow), 0) => {
-            let plural = plural_of(slow.name);
-            let worst = micros(slow.worst_us);
-            match sent_late(run, slow) {
-                Some(us) => format!(
-                    "{plural} took {} from when they were sent (p50), and {worst} from when they \
-                     were due (p99 of the worst {}),",
-                    micros(us),
-                    slow.intervals
-                ),
-                None => format!("{plural} took {worst} (p99 of the worst {})", slow.intervals),
-            }
         }
-        (None, 0) => overdue.unwrap_or_default(),
-        (_, late) => {
-            let waits = counted(late, "wait for an answer", "waits for an answer");
-            format!("{waits} timed out")
-        }
-    };
-    let burst_ms = burst_ms(run, slow.as_ref());
-    let bursts = burst_ms.map_or_else(String::new, |ms| {
-        format!(", and computed for up to {} at a time", micros(ms * 1000))
-    });
-    let in_kernel = waits_in_the_kernel(run);
-    let (why, confidence, remedy) = match (burst_ms, &in_kernel) {
-        (Some(_), _) => (LONG_TASK.0.to_owned(), CONFIDENCE, LONG_TASK.1),
-        (None, Some((waits, _))) => (waits.clone(), CONFIDENCE, IN_KERNEL_REMEDY),
-        (None, None) if is_seen => (INSIDE.0.to_owned(), CONFIDENCE, INSIDE.1),
-        (None, None) => (UNSEEN.0.to_owned(), CONFIDENCE_UNSEEN, UNSEEN.1),
-    };
-    let finding = Finding::new(
-        RULE.id,
-        Side::Server,
-        format!("The server was slow: {what} {idle}{bursts}. {why}{}", seen_by(run)),
-    )
-    .with_severity(if timeouts.is_empty() { Severity::Slowed } else { Severity::Stopped })
-    .with_confidence(confidence)
-    .remedied_by(remedy);
-    if slow.is_none() && timeouts.is_empty() {
-        let last = run.samples().last()?;
-        let (waiting, at_ms) = (last.load()?.counters.users_waiting as f64, last.interval.at_ms);
-        return Some(finding.shown_by("load.counters.users_waiting", 0.0, waiting, at_ms));
     }
-    let shown = slow.map_or_else(Vec::new, |slow| slow.evidence);
-    let in_kernel = in_kernel.map(|(_, peak)| peak);
-    Some(finding.with_evidence(timeouts).with_evidence(shown).with_evidence(in_kernel))
+}
+
+/// What the server does that is slow.
+struct Cause {
+    /// The end of a sentence about how long it computed without a pause, or nothing.
+    bursts: String,
+    why: String,
+    remedy: &'static str,
+    confidence: f64,
+    evidence: Option<Peak>,
+}
+
+impl Cause {
+    fn of(run: &RunView<'_>, late: &LateAnswers<'_>, used: &ServerUse) -> Self {
+        let burst_ms = burst_ms(run, late.slow.as_ref());
+        let bursts = burst_ms.map_or_else(String::new, |ms| {
+            format!(", and computed for up to {} at a time", micros(ms * 1000))
+        });
+        let in_kernel = waits_in_the_kernel(run);
+        let (why, remedy) = match (burst_ms, &in_kernel) {
+            (Some(_), _) => LONG_TASK,
+            (None, Some((waits, _))) => (waits.as_str(), IN_KERNEL_REMEDY),
+            (None, None) if used.is_seen(run) => INSIDE,
+            (None, None) => UNSEEN,
+        };
+        let is_known = burst_ms.is_some() || in_kernel.is_some() || used.is_seen(run);
+        Self {
+            bursts,
+            why: why.to_owned(),
+            remedy,
+            confidence: if is_known { CONFIDENCE } else { CONFIDENCE_UNSEEN },
+            evidence: in_kernel.map(|(_, peak)| peak),
+        }
+    }
 }
 
 /// Returns a sentence about a server that was often found waiting in the kernel, and its evidence.
@@ -196,6 +253,21 @@ struct SlowAnswers<'a> {
     intervals: &'static str,
     /// The first slow interval, and the worst if that is another one.
     evidence: Vec<Evidence>,
+}
+
+impl SlowAnswers<'_> {
+    fn describe(&self, run: &RunView<'_>) -> String {
+        let Self { name, worst_us, intervals, .. } = self;
+        let (plural, worst) = (plural_of(name), micros(*worst_us));
+        match sent_late(run, self) {
+            Some(us) => format!(
+                "{plural} took {} from when they were sent (p50), and {worst} from when they were \
+                 due (p99 of the worst {intervals}),",
+                micros(us)
+            ),
+            None => format!("{plural} took {worst} (p99 of the worst {intervals})"),
+        }
+    }
 }
 
 /// Returns the answers that were slow for longest, if most of their time is not the round trip.
