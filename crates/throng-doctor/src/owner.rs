@@ -216,31 +216,42 @@ fn holders_of(root: &ProcRoot, inodes: &BTreeSet<u64>) -> Result<Vec<Holder>, Un
 }
 
 /// Returns the owner among the holders of `listeners`: the process that has used the most CPU time,
-/// with those of the same server. With `is_one`, all holders are one server.
+/// with those of the same server. Each other server is named by its busiest process. With
+/// `is_one`, all holders are one server.
 fn choose(mut holders: Vec<Holder>, listeners: &[ListenerState], is_one: bool) -> Owner {
     // Of two that are equally busy, the older one: a parent rather than its child.
     holders.sort_by_key(|holder| (std::cmp::Reverse(holder.cpu_us), holder.pid));
-    let held_by = |holder: &Holder| -> Vec<ListenerState> {
-        let is_held = |one: &&ListenerState| holder.inodes.contains(&u64::from(one.inode));
-        listeners.iter().filter(is_held).copied().collect()
-    };
-    let mut owner = Owner::default();
-    for holder in holders {
-        let held = addresses(&held_by(&holder));
-        if owner.pid == 0 {
-            (owner.pid, owner.program, owner.listens_at) = (holder.pid, holder.program, held);
-        } else if is_one || held.iter().any(|addr| owner.listens_at.contains(addr)) {
-            owner.others.push(holder.pid);
-            owner.listens_at.extend(held);
-        } else {
-            let Holder { pid, program, .. } = holder;
-            owner.beside.push(OtherServer { pid, program, listens_at: held });
-        }
+    let mut servers = Vec::new();
+    while !holders.is_empty() {
+        servers.push(take_server(&mut holders, listeners, is_one));
     }
-    owner.others.sort_unstable();
-    owner.listens_at.sort_unstable();
-    owner.listens_at.dedup();
-    owner
+    let mut servers = servers.into_iter();
+    let owner = servers.next().unwrap_or_default();
+    let other = |Owner { pid, program, listens_at, .. }| OtherServer { pid, program, listens_at };
+    Owner { beside: servers.map(other).collect(), ..owner }
+}
+
+/// Takes the first process with all that share an address with it, or with one of those: together
+/// they are a server.
+fn take_server(holders: &mut Vec<Holder>, listeners: &[ListenerState], is_one: bool) -> Owner {
+    let held_by = |holder: &Holder| {
+        let is_held = |one: &&ListenerState| holder.inodes.contains(&u64::from(one.inode));
+        listeners.iter().filter(is_held).map(|one| one.addr).collect::<BTreeSet<_>>()
+    };
+    let first = holders.remove(0);
+    let (mut listens_at, mut others) = (held_by(&first), Vec::new());
+    let joins = |holder: &Holder, listens_at: &BTreeSet<SocketAddr>| {
+        is_one || !held_by(holder).is_disjoint(listens_at)
+    };
+    while let Some(at) = holders.iter().position(|holder| joins(holder, &listens_at)) {
+        let holder = holders.remove(at);
+        listens_at.extend(held_by(&holder));
+        others.push(holder.pid);
+    }
+    others.sort_unstable();
+    let Holder { pid, program, .. } = first;
+    let listens_at = listens_at.into_iter().collect();
+    Owner { pid, program, others, listens_at, beside: Vec::new() }
 }
 
 /// Returns the addresses of listeners, each once.
@@ -464,6 +475,7 @@ mod tests {
                 holder(8, 100, &[2, 3]),
                 holder(9, 900, &[2]),
                 holder(6, 100, &[3]),
+                holder(5, 400, &[1]),
             ]
         };
         let owner = choose(holders(), &all, false);
@@ -471,7 +483,19 @@ mod tests {
         assert_eq!(owner.listens_at, ["127.0.0.2:80", "[::1]:80"].map(|at| at.parse().unwrap()));
         let [beside] = &owner.beside[..] else { panic!("{owner:?}") };
         assert_eq!((beside.pid, &beside.listens_at[..]), (7, &[all[0].addr][..]));
+        // Whichever of them is the busiest: 8 shares one address with 9, and another one with 6.
+        for busiest in [6, 8, 9] {
+            let mut holders = holders();
+            let cpu_us = |pid| if pid == busiest { 1_000 } else { u64::from(pid) };
+            holders.iter_mut().for_each(|holder| holder.cpu_us = cpu_us(holder.pid));
+            let owner = choose(holders, &all, false);
+            let mut pids = [&[owner.pid], &owner.others[..]].concat();
+            pids.sort_unstable();
+            assert_eq!((owner.pid, &pids[..]), (busiest, &[6, 8, 9][..]), "{owner:?}");
+            let beside: Vec<_> = owner.beside.iter().map(|other| other.pid).collect();
+            assert_eq!((beside, owner.listens_at.len()), (vec![7], 2));
+        }
         let of_targets = choose(holders(), &all, true);
-        assert_eq!((of_targets.others, of_targets.beside), (vec![6, 7, 8], vec![]));
+        assert_eq!((of_targets.others, of_targets.beside), (vec![5, 6, 7, 8], vec![]));
     }
 }

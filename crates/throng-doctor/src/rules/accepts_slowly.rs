@@ -5,6 +5,7 @@ use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting};
+use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::trend::Trend;
 
@@ -17,8 +18,7 @@ pub(super) const RULE: Rule = Rule::new("accepts_slowly", find)
 /// busy.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let queue = |sample| run.value(Endpoint::Server, sample, Metric::LISTENER_ACCEPT_QUEUE);
-    let connects =
-        |sample: &crate::history::Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
+    let connects = |sample: &Sample| sample.load().map_or(0, |load| load.counters.tcp_connects());
     let waits = run.samples().iter().filter(|sample| queue(sample) > Some(0));
     let waits: Vec<_> = waits.collect();
     let points: Vec<_> = waits
@@ -96,6 +96,16 @@ mod tests {
             "The server accepted 42/s connections and 110/s arrived: its accept queue grew by 68 a \
              second, to 680 at 10 s"
         );
+    }
+
+    #[test]
+    fn a_web_socket_arrives_before_its_upgrade_is_answered() {
+        let run = queueing(|second| 68 * second as i64).loaded(|load, second| {
+            load.counters.upgrades_started = 110 * second;
+            load.counters.connects_ok = 42 * second;
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("accepted 42/s connections and 110/s arrived"), "{found}");
     }
 
     #[test]

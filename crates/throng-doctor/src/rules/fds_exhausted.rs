@@ -121,7 +121,6 @@ fn of_the_server(run: &RunView<'_>) -> Option<Finding> {
 /// Looks for a full table in a server that does not report its errors: its fds are counted.
 fn of_a_foreign_server(run: &RunView<'_>) -> Option<Finding> {
     let is_foreign = run.samples().iter().all(|sample| sample.interval.server.is_none());
-    let full = FullTable::of(run).filter(|_| is_foreign)?;
     let unserved = || run.load_growth("timeouts_unserved", |load| load.timeouts_unserved);
     let failed = || {
         let statuses = run.errors_of_family("http_status").into_iter();
@@ -130,7 +129,9 @@ fn of_a_foreign_server(run: &RunView<'_>) -> Option<Finding> {
     let symptom = accept_backlog(run)
         .or_else(|| unserved().map(|growth| growth.evidence()))
         .or_else(|| retransmission::by_connects(run).map(|symptom| symptom.evidence))
-        .or_else(|| failed().map(|growth| growth.evidence()))?;
+        .or_else(|| failed().map(|growth| growth.evidence()))
+        .filter(|_| is_foreign)?;
+    let full = FullTable::of(run, symptom.at_ms)?;
     let (fds_max, at) = (count(full.fds_max as f64), count(full.at_ms as f64 / 1000.0));
     let text = format!(
         "The server's process has all of its {fds_max} fds open since {at} s: accept() fails with \
@@ -153,7 +154,7 @@ struct FullTable<'a> {
     /// Open fds at first, and at most.
     first: u64,
     most: u64,
-    /// The moment from which it was full.
+    /// The moment from which it was full without a break until the harm began.
     at_ms: u64,
     /// What the fds are, if that was read.
     kinds: Option<&'a RunEventKind>,
@@ -161,7 +162,7 @@ struct FullTable<'a> {
 
 impl<'a> FullTable<'a> {
     /// Returns the table if it was full in several samples, up to the last one or nearly.
-    fn of(run: &RunView<'a>) -> Option<Self> {
+    fn of(run: &RunView<'a>, harm_ms: u64) -> Option<Self> {
         let value = |sample: &Sample, metric: ProcessMetric| {
             let of = |end| run.value(end, sample, metric.server);
             u64::try_from(of(Endpoint::Server).or_else(|| of(Endpoint::Client))?).ok()
@@ -171,12 +172,17 @@ impl<'a> FullTable<'a> {
             Some((sample.interval.at_ms, value(sample, ProcessMetric::FDS)?, fds_max))
         };
         let known: Vec<_> = run.samples().iter().filter_map(fds).collect();
-        let full = known.iter().filter(|(_, fds, fds_max)| is_full(*fds, *fds_max));
-        let full: Vec<_> = full.collect();
-        let mut latest = known.iter().rev().take(FULL_SAMPLES_MIN);
-        let is_full_at_end = latest.any(|(_, fds, fds_max)| is_full(*fds, *fds_max));
-        let lasts = full.len() >= FULL_SAMPLES_MIN && is_full_at_end;
-        let (at_ms, _, fds_max) = **full.first().filter(|_| lasts)?;
+        let is_full = |(_, fds, fds_max): &(u64, u64, u64)| is_full(*fds, *fds_max);
+        let full: Vec<_> = known.iter().filter(|sample| is_full(sample)).collect();
+        let is_full_at_end = known.iter().rev().take(FULL_SAMPLES_MIN).any(is_full);
+        if full.len() < FULL_SAMPLES_MIN || !is_full_at_end {
+            return None;
+        }
+        let stretches = known.chunk_by(|one, next| is_full(one) == is_full(next));
+        let begins = stretches.filter_map(|stretch| stretch.first().filter(|first| is_full(first)));
+        let begins: Vec<_> = begins.collect();
+        let before_harm = begins.iter().rfind(|(at_ms, ..)| *at_ms <= harm_ms);
+        let (at_ms, _, fds_max) = **before_harm.or(begins.first())?;
         let mut events = run.samples().iter().flat_map(|sample| &sample.interval.events);
         let kinds = events.find(|event| matches!(event.kind, RunEventKind::ServerFdsFull { .. }));
         Some(Self {
@@ -405,6 +411,13 @@ mod tests {
         );
         assert!(found.text.contains("290 sockets (250 in CLOSE_WAIT: their peers"), "{found}");
         assert!(found.remedy.starts_with("close each socket"), "{found}");
+        // Files that it opened at its start, and closed.
+        let filled_before = run.changed(|interval, second| {
+            if (1..3).contains(&second) {
+                interval.kernel.set(ProcessMetric::FDS.server, 300);
+            }
+        });
+        assert!(filled_before.speaks(&RULE).text.contains("fds open since 5 s"));
         let files = foreign(full(0, 200)).speaks(&RULE);
         assert!(files.text.ends_with("and 202 files (200 of /tmp/log)."), "{files}");
         assert!(files.remedy.starts_with("close /tmp/log after use"), "{files}");

@@ -12,7 +12,7 @@ use super::{Rule, accept_queue_overflow};
 use crate::counted::counted;
 use crate::gaps::gaps;
 use crate::history::Sample;
-use crate::impact::GAP_MS;
+use crate::impact::{ANSWER_TIMEOUTS, GAP_MS};
 use crate::kernels::is_shared;
 use crate::run_view::RunView;
 
@@ -196,19 +196,16 @@ impl<'a> Silence<'a> {
         u64::try_from(to.saturating_sub(from)).ok()
     }
 
-    /// Returns the connections that TCP established between the first sample in it and the last
-    /// but one: in the last one it may have ended.
+    /// Returns the connections that TCP established between the first sample in it and the last.
+    /// Those of a silence that ended are not known apart from those that followed it.
     fn inside_connects(&self) -> u64 {
         let is_short = self.first.interval.at_ms == self.last.interval.at_ms;
         if is_short || !self.is_open {
             return 0;
         }
-        let tcp = |sample: &Sample| {
-            sample
-                .load()
-                .map_or(0, |load| load.counters.connects_ok + load.counters.upgrades_started)
-        };
-        tcp(self.last).saturating_sub(tcp(self.first))
+        let connects =
+            |sample: &Sample| sample.load().map_or(0, |load| load.counters.tcp_connects());
+        connects(self.last).saturating_sub(connects(self.first))
     }
 
     /// Returns how often a timer of data expired: all timers less those of handshakes.
@@ -233,7 +230,8 @@ impl<'a> Silence<'a> {
     }
 }
 
-/// Returns the time from the last answer to the end, if users asked for something meanwhile.
+/// Returns the time from the last answer to the end, if users waited for an answer meanwhile, in
+/// vain.
 fn until_the_end(run: &RunView<'_>) -> Option<(u64, u64, bool)> {
     let done = |sample: &Sample| {
         sample.load().map_or(0, |load| load.counters.requests_answered() + load.counters.joins_ok)
@@ -241,8 +239,11 @@ fn until_the_end(run: &RunView<'_>) -> Option<(u64, u64, bool)> {
     let last = run.samples().last()?;
     let silent = run.samples().iter().find(|sample| done(sample) == done(last))?;
     let (from_ms, to_ms) = (silent.interval.at_ms, last.interval.at_ms);
-    let failed = |sample: &Sample| sample.load().map_or(0, |load| load.errors.total());
-    let waited = failed(last) > failed(silent) || run.summary.overdue().is_some();
+    let given_up = |sample: &Sample| {
+        let of = |kind| sample.load().map_or(0, |load| load.errors.get(kind));
+        ANSWER_TIMEOUTS.into_iter().map(of).sum::<u64>()
+    };
+    let waited = given_up(last) > given_up(silent) || run.summary.overdue().is_some();
     (done(last) > 0 && waited && to_ms >= from_ms + GAP_MS).then_some((from_ms, to_ms, true))
 }
 
@@ -288,6 +289,15 @@ mod tests {
         run.growing(Metric::TCPEXT_TCP_TIMEOUTS, 7, each, 4)
     }
 
+    /// A run whose users ask nothing after 4 s, and have errors of this kind later.
+    fn to_the_end(kind: &'static str) -> Run {
+        timing_out(Run::quiet(), 400).loaded(move |load, second| {
+            load.counters.messages_sent = 1_000 * second.min(4);
+            load.counters.messages_answered = 1_000 * second.min(4);
+            load.errors.add(kind, 10 * second.saturating_sub(5));
+        })
+    }
+
     #[test]
     fn data_that_no_kernel_acknowledges_is_lost_on_the_way() {
         let run = timing_out(silent(4_500), 400);
@@ -326,15 +336,27 @@ mod tests {
 
     #[test]
     fn connects_that_succeed_meanwhile_show_that_small_packets_pass() {
-        let run = timing_out(silent(4_500), 400).loaded(|load, second| {
-            load.answer_gap = None;
-            load.counters.messages_answered = 1_000 * second.min(4);
-            load.errors.add("expect_timeout", 10 * second.saturating_sub(5));
+        let run = to_the_end("expect_timeout").loaded(|load, second| {
             load.counters.connects_ok += 10 * second.saturating_sub(5);
         });
         let found = run.speaks(&RULE);
         assert!(found.text.starts_with("Large packets between generator and server"), "{found}");
         assert!(found.remedy.contains("MTU"), "{found}");
+        // TCP had connected before, and only the answers to the upgrades arrive late.
+        let upgrades = to_the_end("expect_timeout").loaded(|load, second| {
+            load.counters.upgrades_started = 1_000 * second.min(4);
+            load.counters.connects_ok = 100 * second;
+        });
+        let found = upgrades.speaks(&RULE);
+        assert!(found.text.starts_with("The network between generator and server was"), "{found}");
+    }
+
+    #[test]
+    fn an_error_that_is_no_wait_does_not_show_that_an_answer_was_due() {
+        to_the_end("expect_timeout").speaks(&RULE);
+        for kind in ["expect_mismatch", "reset_by_peer", "cue_timeout"] {
+            to_the_end(kind).is_silent(&RULE);
+        }
     }
 
     #[test]

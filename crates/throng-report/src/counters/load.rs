@@ -202,6 +202,12 @@ impl LoadCounters {
         self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx
     }
 
+    /// Returns the number of connections that TCP established. A WebSocket counts before its
+    /// upgrade is answered.
+    pub fn tcp_connects(&self) -> u64 {
+        self.connects_ok.max(self.upgrades_started + self.http_connects)
+    }
+
     /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are
     /// parts of the requests.
     pub fn connect_steps_ended(&self) -> u64 {
@@ -213,6 +219,19 @@ impl LoadCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_web_socket_is_connected_before_its_upgrade_is_answered() {
+        let web_sockets = LoadCounters {
+            upgrades_started: 50,
+            connects_ok: 10 + 7,
+            http_connects: 7,
+            ..LoadCounters::default()
+        };
+        assert_eq!(web_sockets.tcp_connects(), 57);
+        let tcp = LoadCounters { connects_ok: 17, http_connects: 7, ..LoadCounters::default() };
+        assert_eq!(tcp.tcp_connects(), 17);
+    }
 
     #[test]
     fn requests_are_messages_pushes_and_http_requests() {
