@@ -3,6 +3,7 @@
 use throng_report::{AnswerGap, Endpoint, LoadInterval, Metric};
 
 use crate::history::Sample;
+use crate::median::median;
 use crate::run_view::RunView;
 
 /// A gap that says something about the server.
@@ -179,9 +180,7 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
         let answered = answers(now.load()?).saturating_sub(answers(before.load()?));
         (answered > 0).then(|| answered as f64 * 1000.0 / now.interval.span_ms as f64)
     });
-    let mut rates: Vec<f64> = rates.collect();
-    rates.sort_by(f64::total_cmp);
-    rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+    median(rates).unwrap_or(0.0)
 }
 
 /// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
@@ -193,9 +192,7 @@ fn usual_us(run: &RunView<'_>) -> u64 {
             .max_by_key(|quantiles| quantiles.count)
             .filter(|quantiles| quantiles.count > 0)
     };
-    let mut all: Vec<u64> = run.samples().iter().filter_map(|m| Some(of(m)?.p50_us)).collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or(0)
+    median(run.samples().iter().filter_map(|sample| Some(of(sample)?.p50_us))).unwrap_or(0)
 }
 
 /// Returns the number of answers so far.

@@ -47,6 +47,12 @@ impl MissedThresholds {
         limits.filter(|(of, _)| of == kind).map(|(_, us)| *us).min()
     }
 
+    /// Returns the shortest time that an answer of any kind may take, if a threshold on one was
+    /// missed.
+    pub(crate) fn answer_us(&self) -> Option<u64> {
+        ["message", "push", "http", "join"].into_iter().filter_map(|of| self.latency_us(of)).min()
+    }
+
     /// Reports whether a threshold on errors, failed connects or failed users was missed.
     pub(crate) fn no_errors(&self) -> bool {
         self.missed.iter().any(MissedThreshold::is_about_errors)

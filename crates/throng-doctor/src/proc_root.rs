@@ -30,6 +30,11 @@ impl ProcRoot {
         self.0 == Path::new("/")
     }
 
+    /// Opens a file to read parts of it.
+    pub(crate) fn open(&self, path: &str) -> io::Result<File> {
+        File::open(self.0.join(path))
+    }
+
     /// Reads the whole text of a file.
     pub fn text(&self, path: &str) -> Fact<String> {
         let read = || -> io::Result<String> {

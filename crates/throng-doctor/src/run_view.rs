@@ -293,7 +293,9 @@ impl<'a> RunView<'a> {
     pub(crate) fn server_program(&self) -> Option<String> {
         let mut events = self.samples.iter().flat_map(|sample| &sample.interval.events);
         events.find_map(|event| match &event.kind {
-            RunEventKind::ServerProcess { pid, program } => Some(format!("{program} (pid {pid})")),
+            RunEventKind::ServerProcess { pid, program, .. } => {
+                Some(format!("{program} (pid {pid})"))
+            }
             _ => None,
         })
     }

@@ -107,6 +107,10 @@ pub enum RunEventKind {
         pid: u32,
         /// The program's name.
         program: String,
+        /// The runtime with a garbage collector that its threads or its executable show: `dotnet`,
+        /// `go`, `java`, `node`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        runtime: Option<String>,
     },
     /// The server's process has ended. Look at its own output, and in dmesg.
     ServerProcessEnded {
@@ -308,45 +312,44 @@ pub enum RunEventKind {
 
 impl fmt::Display for RunEventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        let words = self.of_server().or_else(|| self.of_machines()).or_else(|| self.of_generator());
+        f.write_str(words.as_deref().unwrap_or(UNKNOWN))
+    }
+}
+
+impl RunEventKind {
+    /// Returns the words of an event of the server, of its process or of its facts.
+    fn of_server(&self) -> Option<String> {
+        Some(match self {
             Self::FdTableFull { core, errno, open } => {
                 let lacking = Limit::of_errno(errno).map_or("the kernel refused", Limit::lack);
-                write!(
-                    f,
+                format!(
                     "core {core} stopped accepting with {open} connections open: {lacking} \
                      ({errno})"
                 )
             }
             Self::AcceptResumed { core, paused_ms } => {
-                write!(f, "core {core} accepts again after {paused_ms} ms")
+                format!("core {core} accepts again after {paused_ms} ms")
             }
             Self::ConnectionsMaxReached { connections_max } => {
-                write!(f, "connections_max reached ({connections_max}): accepting is paused")
+                format!("connections_max reached ({connections_max}): accepting is paused")
             }
             Self::HandlerPanicked { core, message } => {
-                write!(f, "the handler panicked on core {core}, one connection closed: {message}")
+                format!("the handler panicked on core {core}, one connection closed: {message}")
             }
             Self::Draining { open } => {
-                write!(f, "draining {open} {}", plural(*open, "connection", "connections"))
+                format!("draining {open} {}", plural(*open, "connection", "connections"))
             }
-            Self::RunFileFailed { error } => {
-                write!(f, "the run file cannot be written: {error}; the run goes on")
-            }
-            Self::RunFileResumed { lines_lost } => {
-                let lines = plural(*lines_lost, "line is", "lines are");
-                write!(f, "the run file is written again; {lines_lost} {lines} missing")
-            }
-            Self::ServerLost { reason } => write!(f, "the server does not answer: {reason}"),
-            Self::ServerBack { pid } => write!(f, "the server answers again (pid {pid})"),
-            Self::ServerProcess { pid, program } => {
-                write!(f, "the server is {program} (pid {pid})")
+            Self::ServerLost { reason } => format!("the server does not answer: {reason}"),
+            Self::ServerBack { pid } => format!("the server answers again (pid {pid})"),
+            Self::ServerProcess { pid, program, .. } => {
+                format!("the server is {program} (pid {pid})")
             }
             Self::ServerProcessEnded { pid, program } => {
-                write!(f, "the server's process {program} (pid {pid}) has ended")
+                format!("the server's process {program} (pid {pid}) has ended")
             }
             Self::ServerFdsFull { pid, open, fds_max, sockets, close_wait, files, .. } => {
-                write!(
-                    f,
+                format!(
                     "the server's process (pid {pid}) has {open} of {fds_max} fds open: {sockets} \
                      sockets ({close_wait} in CLOSE_WAIT), {files} files"
                 )
@@ -359,67 +362,89 @@ impl fmt::Display for RunEventKind {
                 write!(f, "the thread {thread} of {program} (pid {pid}) is busy for {share} %")
             }
             Self::PortTaken { port, connection, holder } => {
-                write!(f, "port {port} is taken as a source port: {connection} ({holder})")
+                format!("port {port} is taken as a source port: {connection} ({holder})")
             }
             Self::ServerElsewhere { target, listens_at, holder } => {
                 let at = listens_at.join(", ");
                 let holder = holder.as_ref().map_or_else(String::new, |who| format!(" ({who})"));
-                write!(f, "no process listens at {target}, but one at {at}{holder}")
+                format!("no process listens at {target}, but one at {at}{holder}")
             }
-            Self::FirstError(exchange) => exchange.fmt(f),
             Self::FactsLost { address, reason } => {
-                write!(f, "no server facts from {address}: {reason}; the run goes on")
+                format!("no server facts from {address}: {reason}; the run goes on")
             }
             Self::FactsBack { address } => {
-                write!(f, "server facts arrive again from {address}")
+                format!("server facts arrive again from {address}")
             }
+            _ => return None,
+        })
+    }
+
+    /// Returns the words of an event between machines: of agents, of nodes or of a bus.
+    fn of_machines(&self) -> Option<String> {
+        Some(match self {
             Self::AgentLost { agent, percent, reason, .. } => {
-                write!(f, "the agent {agent} with {percent} % of the load is lost: {reason}")
+                format!("the agent {agent} with {percent} % of the load is lost: {reason}")
             }
-            Self::AgentBack { agent } => write!(f, "the agent {agent} is back"),
-            Self::NodeFound { node } => write!(f, "the node {node} shares topics with this one"),
-            Self::NodeEnded { node } => write!(f, "the node {node} has ended"),
+            Self::AgentBack { agent } => format!("the agent {agent} is back"),
+            Self::NodeFound { node } => format!("the node {node} shares topics with this one"),
+            Self::NodeEnded { node } => format!("the node {node} has ended"),
             Self::NodeLost { node } => {
-                write!(f, "the node {node} is silent: its members have left")
+                format!("the node {node} is silent: its members have left")
             }
-            Self::NodeNameTaken { node } => write!(
-                f,
+            Self::NodeNameTaken { node } => format!(
                 "another node was started with the name of this one, {node}, and the others ignore \
                  this one's presence: give each its own --node"
             ),
-            Self::NodeBusLost => f.write_str(
+            Self::NodeBusLost => String::from(
                 "the bus is lost: publications do not cross to other nodes until it is back",
             ),
-            Self::NodeBusBack => f.write_str("the bus between nodes is back"),
-            Self::NodeBusDenied { reason } => write!(f, "topics are not shared in full: {reason}"),
-            Self::BusLost => f.write_str("the bus is lost; the agents go on without it"),
-            Self::BusBack => f.write_str("the bus is back"),
-            Self::UserLimit { users_max } => {
-                write!(f, "the generator is full with {users_max} users and starts no more")
+            Self::NodeBusBack => String::from("the bus between nodes is back"),
+            Self::NodeBusDenied { reason } => format!("topics are not shared in full: {reason}"),
+            Self::BusLost => String::from("the bus is lost; the agents go on without it"),
+            Self::BusBack => String::from("the bus is back"),
+            _ => return None,
+        })
+    }
+
+    /// Returns the words of an event of the generator, of its users or of a run file.
+    fn of_generator(&self) -> Option<String> {
+        Some(match self {
+            Self::RunFileFailed { error } => {
+                format!("the run file cannot be written: {error}; the run goes on")
             }
-            Self::PortsExhausted { source } => write!(f, "no free port on {source}"),
+            Self::RunFileResumed { lines_lost } => {
+                let lines = plural(*lines_lost, "line is", "lines are");
+                format!("the run file is written again; {lines_lost} {lines} missing")
+            }
+            Self::FirstError(exchange) => exchange.to_string(),
+            Self::UserLimit { users_max } => {
+                format!("the generator is full with {users_max} users and starts no more")
+            }
+            Self::PortsExhausted { source } => format!("no free port on {source}"),
             Self::GeneratorFdsExhausted { core } => {
-                write!(f, "the generator's fd table is full on core {core}")
+                format!("the generator's fd table is full on core {core}")
             }
             Self::GeneratorWatchesExhausted { watches_max } => {
                 let of = watches_max.map_or(String::new(), |most| format!(" of {most}"));
-                write!(f, "the generator's user has no epoll watch left{of}")
+                format!("the generator's user has no epoll watch left{of}")
             }
-            Self::SelfConnected { ports } => write!(
-                f,
+            Self::SelfConnected { ports } => format!(
                 "no process listened, and a socket was connected to itself: port {ports} is in the \
                  range of source ports; sysctl -w net.ipv4.ip_local_reserved_ports={ports}, or \
                  connect from another address with --source"
             ),
             Self::GeneratorBehind { lag_us_p99 } => {
-                write!(f, "the generator is late by {} (p99)", brief_micros(*lag_us_p99))
+                format!("the generator is late by {} (p99)", brief_micros(*lag_us_p99))
             }
-            Self::Steered { command } => write!(f, "steered: {command}"),
-            Self::Interrupted { by } => write!(f, "interrupted by {by}, ramping down"),
-            Self::Unknown => write!(f, "unknown event of a newer version"),
-        }
+            Self::Steered { command } => format!("steered: {command}"),
+            Self::Interrupted { by } => format!("interrupted by {by}, ramping down"),
+            _ => return None,
+        })
     }
 }
+
+/// The words of an event that this version does not know.
+const UNKNOWN: &str = "unknown event of a newer version";
 
 #[cfg(test)]
 mod tests {

@@ -314,8 +314,8 @@ impl ValidityFacts {
         });
         let (late, name, statistic) = uncertain.max()?;
         Some(format!(
-            "the generator read answers late, many together: the kernel timed the arrival of \
-             {:.0} % of them, and the {statistic} of {name} may be too large by {} or more",
+            "the generator read answers late, and the kernel timed the arrival of only {:.0} % of \
+             them: the {statistic} of {name} may be too large by about {}",
             share * 100.0,
             brief_micros(late)
         ))
@@ -355,7 +355,7 @@ impl ValidityFacts {
         let share = late as f64 / answers.max(1) as f64;
         let grade = above(share, OUT_OF_STEP_DEGRADED, OUT_OF_STEP_INVALID)?;
         let reason = format!(
-            "{late} of {answers} answers ({:.1} %) have no latency: they came after a time-out, so \
+            "{late} of {answers} answers ({:.1} %) have no latency: they arrived after a time-out, so \
              each may be the late answer to the request before. Raise the time-out of `expect`, or \
              expect text that only the own answer contains",
             share * 100.0

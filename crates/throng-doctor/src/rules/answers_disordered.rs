@@ -50,7 +50,7 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "Broadcasts arrive in another order than they were sent: {} of {} deliveries came after \
+        "Broadcasts arrive in another order than they were sent: {} of {} deliveries arrived after \
          those of a later probe ({}).",
         count(counters.out_of_order as f64),
         count(counters.delivered as f64),
@@ -61,7 +61,7 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
     })?;
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([growth]);
     Some(finding.remedied_by(
-        "send the messages of a room through one queue, in the order in which they came",
+        "send the messages of a room through one queue, in the order in which the server received them",
     ))
 }
 
@@ -119,7 +119,7 @@ mod tests {
         };
         assert_eq!(
             probing(200).speaks(&RULE).first_sentence(),
-            "Broadcasts arrive in another order than they were sent: 2k of 10k deliveries came \
+            "Broadcasts arrive in another order than they were sent: 2k of 10k deliveries arrived \
              after those of a later probe (20.0 %)"
         );
         probing(1).is_silent(&RULE);

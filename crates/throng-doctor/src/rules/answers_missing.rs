@@ -32,12 +32,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         None => ". It loses them, or what it sends: waiting longer would not help.".to_owned(),
     };
     let text = format!(
-        "The server never answered {} of {} {} ({}){} and answered the others {} ({}, p99 over \
-         the run){so}",
-        count(lost.lost as f64),
-        count(lost.asked as f64),
-        lost.questions.many,
-        percent(lost.share()),
+        "The server never answered {}{} and answered the others {} ({}, p99 over the run){so}",
+        lost.show(),
         match onset {
             Some(onset) => format!(", {},", onset.words()),
             None if lost.are_even() => ", as many at any time,".to_owned(),
@@ -99,13 +95,10 @@ fn never_arrive(lost: &LostAnswers, of_probes: &MissingDeliveries) -> Finding {
     let all = (lost.lost + of_probes.missing) as f64 / (lost.asked + of_probes.expected) as f64;
     let about = if all < 0.01 { percent(all) } else { format!("{:.0} %", all * 100.0) };
     let text = format!(
-        "About {about} of the server's messages never arrive: {} of {} {} got no answer ({}), and \
-         {} of {} deliveries of probes are missing ({}). The other answers were right, and took \
-         {} (p99 over the run).{}",
-        count(lost.lost as f64),
-        count(lost.asked as f64),
-        lost.questions.many,
-        percent(lost.share()),
+        "About {about} of the server's messages never arrive: {} got no answer, and {} of {} \
+         deliveries of probes ({}) are missing. The other answers were right, and took {} (p99 \
+         over the run).{}",
+        lost.show(),
         count(of_probes.missing as f64),
         count(of_probes.expected as f64),
         percent(of_probes.share()),
@@ -174,8 +167,8 @@ mod tests {
         let run = dropping(2);
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
-            "About 10 % of the server's messages never arrive: 1k of 10k messages got no answer \
-             (10.0 %), and 20 of 200 deliveries of probes are missing (10.0 %)"
+            "About 10 % of the server's messages never arrive: 1k of 10k messages (10.0 %) got \
+             no answer, and 20 of 200 deliveries of probes (10.0 %) are missing"
         );
         run.check_all(&["answers_missing"]);
         // Half of the deliveries are another matter.

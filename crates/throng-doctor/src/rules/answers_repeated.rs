@@ -20,14 +20,14 @@ fn answers(run: &RunView<'_>) -> Option<Finding> {
         Some(sample.load()?.followed.repeats as i64)
     })?;
     let answers = run.samples().last()?.load()?.followed.answers;
-    // An answer to a question that timed out comes without a question too.
+    // A late answer to a question that timed out has no question either.
     let late = run.errors("expect_timeout").map_or(0, |late| late.by());
     if !matters(growth.by().saturating_sub(late), answers) {
         return None;
     }
     let text = format!(
         "The server sends answers more than once: of {} answers on followed connections, {} ({}) \
-         came again, the same to the byte. Users then cannot tell which answer is theirs.",
+         arrived again, the same to the byte. Users then cannot tell which answer is theirs.",
         count(answers as f64),
         count(growth.by() as f64),
         percent(growth.by() as f64 / answers.max(1) as f64)
@@ -49,7 +49,7 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
         Some(sample.load()?.probe.duplicates as i64)
     })?;
     let text = format!(
-        "Broadcasts arrive more than once: {} deliveries of probes came to users that had them \
+        "Broadcasts arrive more than once: {} deliveries of probes reached users that had them \
          already, beside {} that were due ({}).",
         count(counters.duplicates as f64),
         count(counters.delivered as f64),
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server sends answers more than once: of 1k answers on followed connections, 990 \
-             (99.0 %) came again, the same to the byte"
+             (99.0 %) arrived again, the same to the byte"
         );
         run.check_all(&["answers_repeated"]);
         repeating(0).is_silent(&RULE);
@@ -109,7 +109,7 @@ mod tests {
         };
         assert_eq!(
             probing(1_000).speaks(&RULE).first_sentence(),
-            "Broadcasts arrive more than once: 10k deliveries of probes came to users that had \
+            "Broadcasts arrive more than once: 10k deliveries of probes reached users that had \
              them already, beside 10k that were due (100 %)"
         );
         probing(1).is_silent(&RULE);

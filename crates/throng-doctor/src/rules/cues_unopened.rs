@@ -39,7 +39,7 @@ fn unopened(run: &RunView<'_>) -> Option<Finding> {
         .with_severity(Severity::Slowed)
         .with_evidence([waits]);
     Some(finding.remedied_by(
-        "find why too few users came: errors before this step, a load that is smaller than \
+        "find why too few users reached the step: errors before it, a load that is smaller than \
          `users`, or a `timeout` that ends the waits; or lower `users` of the barrier",
     ))
 }
@@ -53,7 +53,8 @@ fn given_up(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let text = format!(
-        "{} for other users timed out ({}): too few of them came in time, or no signal was given.",
+        "{} for other users timed out ({}): too few users reached the step in time, or no signal \
+         was given.",
         capital(&all_or_part_of(gave_up.by(), waits, "wait", "waits")),
         percent(gave_up.by() as f64 / waits as f64)
     );
@@ -98,8 +99,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "5 of 10 waits for other users timed out (50.0 %): too few of them came in time, or no \
-             signal was given"
+            "5 of 10 waits for other users timed out (50.0 %): too few users reached the step in \
+             time, or no signal was given"
         );
         run.check_all(&["cues_unopened"]);
     }

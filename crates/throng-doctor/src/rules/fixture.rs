@@ -1,7 +1,7 @@
 //! Hand-made runs for the tests of rules.
 
 use throng_report::runfile::{RunEnd, RunFile, RunHeader};
-use throng_report::{Finding, Interval, LoadInterval, Metric, Summary};
+use throng_report::{AnswerGap, Finding, Interval, LoadInterval, Metric, ProcessMetric, Summary};
 
 use crate::history::History;
 use crate::run_view::RunView;
@@ -54,6 +54,22 @@ impl Run {
             });
         }
         run
+    }
+
+    /// Returns a run with an idle server that answers no user from 4 s on, for so many milliseconds.
+    /// Then all answers arrive; the others take 0.2 ms.
+    pub(crate) fn silent(ms: u64) -> Self {
+        let ends = (4_000 + ms).div_ceil(1_000);
+        let idle = Self::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0);
+        idle.loaded(move |load, second| {
+            if (5..ends).contains(&second) {
+                load.counters.messages_answered = 4_000;
+            }
+            if second == ends {
+                load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
+                load.message.record_n(ms * 1000, 500);
+            }
+        })
     }
 
     /// Sets a kernel counter that generator and server share: it grows by `step` in every second

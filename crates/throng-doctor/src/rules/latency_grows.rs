@@ -83,9 +83,9 @@ pub(super) fn grows(run: &RunView<'_>) -> bool {
 
 /// Returns the growth that counts: less if a latency threshold was missed.
 fn growth_min_us(run: &RunView<'_>) -> f64 {
-    let kinds = ["message", "push", "http", "join"];
-    let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
-    threshold_us.map_or(GROWTH_MIN_US, |us| (us as f64 / 2.0).clamp(1_000.0, GROWTH_MIN_US))
+    run.thresholds
+        .answer_us()
+        .map_or(GROWTH_MIN_US, |us| (us as f64 / 2.0).clamp(1_000.0, GROWTH_MIN_US))
 }
 
 /// Reports whether something else than the server is known that makes answers late.

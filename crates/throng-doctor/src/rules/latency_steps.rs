@@ -1,10 +1,11 @@
 //! Answers were slow until some moment and fast from then on, or the reverse, at the same load.
 
 use throng_report::render::{count, micros};
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::{Rule, RuleTrait, server_slow};
 use crate::history::Sample;
+use crate::median::median;
 use crate::run_view::{LoadLevel, RunView};
 use crate::steady_load::answers;
 
@@ -54,21 +55,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Slowed)
         .with_confidence(0.8)
-        .with_evidence([Evidence {
-            counter: format!("load.{kind}_us.p50"),
-            from: from as f64,
-            to: to as f64,
-            at_ms: step.at_ms(),
-        }])
+        .shown_by(&format!("load.{kind}_us.p50"), from as f64, to as f64, step.at_ms())
         .remedied_by(remedy);
     Some(finding)
 }
 
 /// Returns the median from which answers are slow: less if a latency threshold was missed.
 fn slow_min_us(run: &RunView<'_>) -> u64 {
-    let kinds = ["message", "push", "http", "join"];
-    let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
-    threshold_us.map_or(SLOW_US, |us| us.min(SLOW_US))
+    run.thresholds.answer_us().map_or(SLOW_US, |us| us.min(SLOW_US))
 }
 
 /// An interval with enough answers for a median.
@@ -122,10 +116,8 @@ impl<'l, 'a> Step<'l, 'a> {
     /// Reports whether the load does not make it slow: where it is slow, there are no more messages
     /// than where it is fast, and no more connections. Users that connect are work of another kind.
     fn is_at_the_same_load(&self) -> bool {
-        let mut connects: Vec<f64> =
-            self.fast.iter().map(|level| level.load.connects_per_s).collect();
-        connects.sort_by(f64::total_cmp);
-        let usual = connects.get(connects.len() / 2).map_or(0.0, |usual| usual * SAME_TIMES);
+        let usual = median(self.fast.iter().map(|level| level.load.connects_per_s));
+        let usual = usual.unwrap_or(0.0) * SAME_TIMES;
         let mut quiet = self.slow.to_vec();
         quiet.retain(|level| level.load.connects_per_s <= usual + CONNECTS_FEW);
         let grows = |of: fn(&LoadLevel) -> f64| most(&quiet, of) > most(self.fast, of) * SAME_TIMES;
@@ -141,11 +133,11 @@ impl<'l, 'a> Step<'l, 'a> {
     }
 
     fn slow_us(&self) -> u64 {
-        median(self.slow)
+        usual_us(self.slow)
     }
 
     fn fast_us(&self) -> u64 {
-        median(self.fast)
+        usual_us(self.fast)
     }
 }
 
@@ -162,10 +154,8 @@ fn most(levels: &[Level<'_>], of: fn(&LoadLevel) -> f64) -> f64 {
     levels.iter().map(|level| of(&level.load)).fold(0.0, f64::max)
 }
 
-fn median(levels: &[Level<'_>]) -> u64 {
-    let mut all: Vec<u64> = levels.iter().map(|level| level.p50_us).collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or(0)
+fn usual_us(levels: &[Level<'_>]) -> u64 {
+    median(levels.iter().map(|level| level.p50_us)).unwrap_or(0)
 }
 
 /// The fewest answers in an interval whose median means something.

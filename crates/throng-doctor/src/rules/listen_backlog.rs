@@ -44,7 +44,7 @@ mod tests {
         let begin = "raise the backlog, 5 now, that ";
         assert_eq!(of(&foreign), format!("{begin}the server passes to listen(2) to 4096"));
         let program = "python3".to_owned();
-        let found = RunEventKind::ServerProcess { pid: 7, program };
+        let found = RunEventKind::ServerProcess { pid: 7, program, runtime: None };
         foreign.intervals[1].events.push(RunEvent::new(900, found));
         assert_eq!(of(&foreign), format!("{begin}python3 (pid 7) passes to listen(2) to 4096"));
         foreign.header.target_is_here = false;

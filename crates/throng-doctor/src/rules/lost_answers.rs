@@ -1,10 +1,12 @@
 //! Questions that never got an answer, while the others were answered at once.
 
+use throng_report::render::percent;
 use throng_report::{Evidence, LatencySummary, LoadCounters, Summary};
 
 use super::{
     answers_incomplete, fds_exhausted, network_lost, server_lost, server_stalled, serves_only_some,
 };
+use crate::counted::part_of;
 use crate::first_error::FirstError;
 use crate::history::Sample;
 use crate::impact::FAILURES_ONE_IN;
@@ -22,7 +24,7 @@ pub(super) struct LostAnswers {
     pub(super) lost: u64,
     /// Questions that were asked.
     pub(super) asked: u64,
-    /// 99 % of the answers that came took at most this long, from when their question was sent.
+    /// 99 % of the answers took at most this long, from when their question was sent.
     pub(super) p99_us: u64,
     p50_us: u64,
     /// True if nearly all answers were much faster than users gave up.
@@ -133,6 +135,12 @@ impl LostAnswers {
         let (p50_us, p99_us) = (latency_us.p50, latency_us.p99);
         let is_fast = is_fast(p99_us);
         Some(Self { questions, growth, lost, asked, p99_us, p50_us, is_fast, intervals })
+    }
+
+    /// Formats how many of how many questions got no answer: `20 of 1.07k messages (1.87 %)`.
+    pub(super) fn show(&self) -> String {
+        let Questions { one, many, .. } = self.questions;
+        format!("{} ({})", part_of(self.lost, self.asked, one, many), percent(self.share()))
     }
 
     /// Returns the share of the questions that never got an answer.

@@ -135,8 +135,11 @@ enum Heap {
 
 impl Heap {
     fn of(run: &RunView<'_>) -> Self {
+        // A program of any name may be one of these runtimes.
         let program = events(run).find_map(|(_, event)| match event {
-            RunEventKind::ServerProcess { program, .. } => Some(program.as_str()),
+            RunEventKind::ServerProcess { program, runtime, .. } => {
+                Some(runtime.as_deref().unwrap_or(program))
+            }
             _ => None,
         });
         let total = |now| run.value(Endpoint::Server, now, Metric::MEMORY_TOTAL_BYTES);
@@ -147,7 +150,7 @@ impl Heap {
             "node" | "nodejs" | "MainThread" | "node-MainThread" | "deno" | "bun" => {
                 Self::By(YOUNG_BYTES)
             }
-            "beam.smp" | "ruby" => Self::Doubles(YOUNG_BYTES),
+            "beam.smp" | "go" | "ruby" => Self::Doubles(YOUNG_BYTES),
             program if program.starts_with("puma") => Self::Doubles(YOUNG_BYTES),
             _ => Self::Exact,
         }
@@ -233,9 +236,17 @@ mod tests {
     }
 
     fn named(run: Run, program: &'static str) -> Run {
+        in_runtime(run, program, None)
+    }
+
+    fn in_runtime(run: Run, program: &'static str, runtime: Option<&'static str>) -> Run {
         run.changed(move |interval, second| {
             if second == 1 {
-                let event = RunEventKind::ServerProcess { pid: 7, program: program.to_owned() };
+                let event = RunEventKind::ServerProcess {
+                    pid: 7,
+                    program: program.to_owned(),
+                    runtime: runtime.map(str::to_owned),
+                };
                 interval.events.push(RunEvent::new(500, event));
             }
             interval.kernel.set(Metric::MEMORY_TOTAL_BYTES, 4 << 30);
@@ -251,6 +262,18 @@ mod tests {
         named(grows(2.0), "python3").speaks(&RULE);
         named(grows(10.0), "node-MainThread").speaks(&RULE);
         named(grows(2.0), "beam.smp").is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_program_with_a_name_of_its_own_is_known_by_its_runtime() {
+        let grows = |each_second: f64| holding(move |second| 60.0 + each_second * second as f64);
+        let shop = |each_second, runtime| in_runtime(grows(each_second), "shop", runtime);
+        shop(9.6, None).speaks(&RULE);
+        shop(9.6, Some("dotnet")).is_silent(&RULE);
+        shop(300.0, Some("dotnet")).speaks(&RULE);
+        // It collects when its heap has doubled.
+        shop(9.6, Some("go")).is_silent(&RULE);
+        in_runtime(arriving(18.0), "shop", Some("go")).speaks(&RULE);
     }
 
     /// A run with 300 users a second, each of which connects, is answered and leaves.

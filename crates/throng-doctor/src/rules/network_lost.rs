@@ -255,25 +255,9 @@ const CONNECTED_ONE_IN: u64 = 10;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerGap, ProcessMetric};
-
     use super::super::fixture::Run;
     use super::super::server_stalled;
     use super::*;
-
-    /// A run whose answers end at 4 s, for as long as `ms`, while an idle server waits.
-    fn silent(ms: u64) -> Run {
-        let ends = (4_000 + ms).div_ceil(1_000);
-        Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
-            move |load, second| {
-                let lost = if second > 4 { 1_000 * (second.min(ends - 1) - 4) } else { 0 };
-                load.counters.messages_answered -= if second < ends { lost } else { 0 };
-                if second == ends {
-                    load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
-                }
-            },
-        )
-    }
 
     /// Adds a kernel of the server, which receives so many segments a second after the fourth.
     fn apart(run: Run, received: i64) -> Run {
@@ -300,7 +284,7 @@ mod tests {
 
     #[test]
     fn data_that_no_kernel_acknowledges_is_lost_on_the_way() {
-        let run = timing_out(silent(4_500), 400);
+        let run = timing_out(Run::silent(4_500), 400);
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -309,7 +293,7 @@ mod tests {
         );
         assert_eq!(found.side, Side::Network);
         run.is_silent(&server_stalled::RULE);
-        run.check_all(&["network_lost"]);
+        run.check_all(&["network_lost", "server_slow"]);
     }
 
     #[test]
@@ -318,7 +302,7 @@ mod tests {
             let text = run.speaks(&RULE).text;
             assert!(text.contains(begin), "{text}");
         };
-        let run = || timing_out(silent(4_500), 400);
+        let run = || timing_out(Run::silent(4_500), 400);
         says(apart(run(), 3), "and the server's kernel received nothing");
         says(
             apart(run(), 450),
@@ -329,7 +313,7 @@ mod tests {
         unseen.header.target_is_here = false;
         says(unseen, "Only a server whose whole machine stands still looks the same");
         // What is not sent needs no timer.
-        let unsent = silent(4_500).with(Metric::TCPEXT_TCP_TIMEOUTS, 0);
+        let unsent = Run::silent(4_500).with(Metric::TCPEXT_TCP_TIMEOUTS, 0);
         let no_route = apart(unsent, 0).growing(Metric::IP_OUT_NO_ROUTES, 3, 200, 4);
         says(no_route, "The route to the server was gone from 4.0 to 8.5 s: the generator's");
     }
@@ -361,13 +345,13 @@ mod tests {
 
     #[test]
     fn a_stopped_server_acknowledges_and_a_full_accept_queue_is_another_cause() {
-        silent(4_500).is_silent(&RULE);
-        timing_out(silent(4_500), 1).is_silent(&RULE);
-        timing_out(silent(4_500), 400)
+        Run::silent(4_500).is_silent(&RULE);
+        timing_out(Run::silent(4_500), 1).is_silent(&RULE);
+        timing_out(Run::silent(4_500), 400)
             .growing(Metric::TCPEXT_LISTEN_DROPS, 0, 30, 4)
             .is_silent(&RULE);
         // Handshakes that wait for a listener are no lost data.
-        timing_out(silent(4_500), 400)
+        timing_out(Run::silent(4_500), 400)
             .growing(Metric::TCPEXT_TCP_SYN_RETRANS, 0, 400, 4)
             .is_silent(&RULE);
         timing_out(Run::quiet(), 400).is_silent(&RULE);

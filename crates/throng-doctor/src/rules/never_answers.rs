@@ -41,7 +41,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let text = format!(
         "The server accepts connections and never answers: all {} waits for an answer to {what} \
-         were given up, and not one answer came.",
+         were given up, and no answer arrived.",
         count(gave_up.by() as f64)
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(CONFIDENCE);
@@ -73,7 +73,7 @@ mod tests {
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server accepts connections and never answers: all 100 waits for an answer to a \
-             message were given up, and not one answer came"
+             message were given up, and no answer arrived"
         );
         let (history, summary) = run.whole();
         let first = crate::diagnose(&history, &summary, &[]).findings.remove(0);

@@ -1,6 +1,6 @@
 //! The server falls behind and answers the newest questions first: the oldest wait for ever.
 
-use throng_report::render::{count, micros, percent, rate};
+use throng_report::render::{count, micros, rate};
 use throng_report::{Finding, Side};
 
 use super::lost_answers::LostAnswers;
@@ -19,14 +19,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let (asked, answered) = lost.rates();
     let many = lost.questions.many;
     let text = format!(
-        "The server fell behind and answered the newest {many} first: it answered {} of \
-         {}, and users gave up {} of {} {many} ({}). The others took up to {} (p99). Its queue \
-         grows by about {} {many} a second, and the oldest of them are never served.",
+        "The server fell behind and answered the newest {many} first: it answered {} of {}, and \
+         users gave up {}. The others took up to {} (p99). Its queue grows by about {} {many} a \
+         second, and the oldest of them are never served.",
         rate(answered),
         rate(asked),
-        count(lost.lost as f64),
-        count(lost.asked as f64),
-        percent(lost.share()),
+        lost.show(),
         micros(lost.p99_us),
         count((asked - answered).max(1.0).round())
     );

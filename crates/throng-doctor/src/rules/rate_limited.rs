@@ -1,6 +1,6 @@
 //! The server takes so much a second, and refuses or drops the rest.
 
-use throng_report::render::{count, percent, rate};
+use throng_report::render::{percent, rate};
 use throng_report::{Evidence, Finding, Side};
 
 use super::lost_answers::{IntervalAnswers, LostAnswers};
@@ -81,13 +81,11 @@ fn dropped(run: &RunView<'_>) -> Option<Finding> {
         Below::NotAsked => ("", 0.6),
     };
     let text = format!(
-        "The server answers {} {} at most and drops the rest without a word: {} of {} got \
-         no answer ({}), however many were asked.{seen_below}",
+        "The server answers {} {} at most and drops the rest without a word: {} got no answer, \
+         however many were asked.{seen_below}",
         rate(per_second),
         lost.questions.many,
-        count(lost.lost as f64),
-        count(lost.asked as f64),
-        percent(lost.share())
+        lost.show()
     );
     let finding = Finding::new(RULE.id, Side::Server, text).with_confidence(confidence);
     let evidence: Evidence = lost.evidence();
@@ -236,7 +234,7 @@ mod tests {
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server answers 400/s messages at most and drops the rest without a word: 2.1k of \
-             5.5k got no answer (38.2 %), however many were asked"
+             5.5k messages (38.2 %) got no answer, however many were asked"
         );
         run.check_all(&["rate_limited"]);
     }
@@ -258,7 +256,7 @@ mod tests {
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
             "The server answers 400/s HTTP requests at most and drops the rest without a word: \
-             2.1k of 5.5k got no answer (38.2 %), however many were asked"
+             2.1k of 5.5k HTTP requests (38.2 %) got no answer, however many were asked"
         );
     }
 

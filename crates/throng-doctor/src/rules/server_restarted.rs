@@ -165,7 +165,7 @@ fn show_losses(lost: u64, refused: u64) -> String {
 fn successor(run: &RunView<'_>, away: &Absence) -> String {
     let after = |at_ms: &u64| *at_ms + SUCCESSOR_MS >= away.from_ms;
     let found = events(run).filter(|(at_ms, _)| after(at_ms)).find_map(|(_, kind)| match kind {
-        RunEventKind::ServerProcess { pid, program } => {
+        RunEventKind::ServerProcess { pid, program, .. } => {
             Some(format!("{program} (pid {pid}) served"))
         }
         RunEventKind::ServerBack { pid } => Some(format!("pid {pid} served")),
@@ -218,7 +218,8 @@ mod tests {
             .changed(|interval, second| {
                 let program = || "python3".to_owned();
                 let ended = RunEventKind::ServerProcessEnded { pid: 7, program: program() };
-                let began = RunEventKind::ServerProcess { pid: 20_144, program: program() };
+                let began =
+                    RunEventKind::ServerProcess { pid: 20_144, program: program(), runtime: None };
                 match second {
                     5 => interval.events.push(RunEvent::new(4_190, ended)),
                     6 => interval.events.push(RunEvent::new(5_550, began)),
@@ -307,7 +308,11 @@ mod tests {
                     let program = || "python3".to_owned();
                     let (at, pid) = (1_000 * second, 3_600 + second as u32);
                     let ended = RunEventKind::ServerProcessEnded { pid, program: program() };
-                    let next = RunEventKind::ServerProcess { pid: pid + 1, program: program() };
+                    let next = RunEventKind::ServerProcess {
+                        pid: pid + 1,
+                        program: program(),
+                        runtime: None,
+                    };
                     interval.events.push(RunEvent::new(at - 470, ended));
                     interval.events.push(RunEvent::new(at - 400, next));
                 }

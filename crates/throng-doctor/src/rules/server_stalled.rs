@@ -54,9 +54,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
 fn long_ms(run: &RunView<'_>) -> u64 {
-    let kinds = ["message", "push", "http", "join"];
-    let threshold_us = kinds.iter().filter_map(|kind| run.thresholds.latency_us(kind)).min();
-    threshold_us.map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
+    run.thresholds.answer_us().map_or(GAP_MS, |us| (us / 1000).clamp(SHORT_MS, GAP_MS))
 }
 
 /// Reports whether users gave up waiting during one of the gaps.
@@ -192,25 +190,10 @@ mod tests {
     use super::super::server_slow;
     use super::*;
 
-    /// A run with a gap of this length from the fourth second on; other answers take 0.2 ms.
-    fn stalled(ms: u64) -> Run {
-        let ends = (4_000 + ms).div_ceil(1_000);
-        Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
-            move |load, second| {
-                let lost = if second > 4 { 1_000 * (second.min(ends - 1) - 4) } else { 0 };
-                load.counters.messages_answered -= if second < ends { lost } else { 0 };
-                if second == ends {
-                    load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
-                    load.message.record_n(ms * 1000, 500);
-                }
-            },
-        )
-    }
-
     /// A run with a gap in which the server used this much CPU time.
     fn using(ms: u64, cpu_ms: i64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
-        stalled(ms).changed(move |interval, second| {
+        Run::silent(ms).changed(move |interval, second| {
             if second == ends {
                 interval.kernel.set(ProcessMetric::GAP_CPU_US.server, cpu_ms * 1000);
             }
@@ -220,7 +203,7 @@ mod tests {
     /// A run with a gap, and with a gauge of the server's process in the seconds that it touches.
     fn doing(ms: u64, gauge: ProcessMetric, value: i64) -> Run {
         let ends = (4_000 + ms).div_ceil(1_000);
-        stalled(ms).changed(move |interval, second| {
+        Run::silent(ms).changed(move |interval, second| {
             let is_in = (5..=ends).contains(&second);
             interval.kernel.set(gauge.server, if is_in { value } else { 0 });
         })
@@ -325,7 +308,7 @@ mod tests {
              computed, or it",
         );
         assert!(found.remedy.contains("perf top") && found.remedy.contains("strace"), "{found}");
-        let mut unseen = stalled(2_900);
+        let mut unseen = Run::silent(2_900);
         unseen.header.target_is_here = false;
         says(
             &unseen,
@@ -336,8 +319,8 @@ mod tests {
 
     #[test]
     fn a_short_gap_is_none_unless_there_are_several_or_less_was_asked_for() {
-        stalled(700).is_silent(&RULE);
-        stalled(1_100).speaks(&RULE);
+        Run::silent(700).is_silent(&RULE);
+        Run::silent(1_100).speaks(&RULE);
         let pausing = |each: u64, ms: u64| {
             Run::quiet().loaded(move |load, second| {
                 if second > 1 && second % each == 0 {
@@ -353,7 +336,7 @@ mod tests {
         );
         pausing(4, 300).is_silent(&RULE);
         pausing(2, 90).is_silent(&RULE);
-        let (history, summary) = stalled(700).whole();
+        let (history, summary) = Run::silent(700).whole();
         let judged =
             "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap().judge(&summary);
         let verdict = crate::diagnose(&history, &summary, &[judged]).verdict;
@@ -384,7 +367,7 @@ mod tests {
     #[test]
     fn a_server_that_was_slow_before_is_slow_by_itself() {
         let slow_from = |from: u64| {
-            stalled(2_900).loaded(move |load, second| {
+            Run::silent(2_900).loaded(move |load, second| {
                 if second >= from && second != 7 {
                     load.message.clear();
                     load.message.record_n(200_000, 500);
@@ -419,13 +402,13 @@ mod tests {
     #[test]
     fn gaps_that_others_made_or_in_which_little_was_to_come_are_none() {
         // The generator was late itself.
-        stalled(1_500).loaded(|load, _| load.lag.record_n(1_400_000, 1)).is_silent(&RULE);
+        Run::silent(1_500).loaded(|load, _| load.lag.record_n(1_400_000, 1)).is_silent(&RULE);
         // The server waited for a CPU.
         doing(1_500, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, 600).is_silent(&RULE);
         // It waited for one, though not for as long as it answered no user.
         doing(2_000, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, 350).speaks(&RULE);
         // Its connections were lost.
-        stalled(1_500)
+        Run::silent(1_500)
             .loaded(|load, second| {
                 if second == 5 {
                     load.outage =
@@ -434,11 +417,11 @@ mod tests {
             })
             .is_silent(&RULE);
         // Few users waited for an answer.
-        stalled(1_500)
+        Run::silent(1_500)
             .loaded(|load, second| load.counters.messages_answered = 3 * second)
             .is_silent(&RULE);
         // Every answer takes long: that is another cause.
-        stalled(1_500)
+        Run::silent(1_500)
             .loaded(|load, _| {
                 load.message.clear();
                 load.message.record_n(800_000, 100);

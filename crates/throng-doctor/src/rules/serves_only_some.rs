@@ -45,7 +45,7 @@ fn gave_up(run: &RunView<'_>) -> Option<Growth> {
     let growth = run.load_growth("timeouts_unserved", |load| load.timeouts_unserved)?;
     let counters = &run.counted()?.counters;
     let is_of_unserved = counters.timeouts_served * UNSERVED_TIMES <= growth.by();
-    // Something came that the step did not take.
+    // A message arrived that the step did not take.
     let skipped = ["expect_timeout", "http_timeout"]
         .iter()
         .any(|kind| FirstError::of(run, kind).is_some_and(|first| first.has_skipped()));

@@ -95,7 +95,7 @@ fn left_unread(run: &RunView<'_>, unread: Growth) -> Finding {
     let (text, remedy) = match first.reader_line {
         0 => (
             format!(
-                "The scenario leaves what its users receive unread. More than 64 KiB came while \
+                "The scenario leaves what its users receive unread. More than 64 KiB arrived while \
                  {step}."
             ),
             "read it before the users wait: with `expect`, or with `receive` for what comes unasked"
@@ -104,7 +104,7 @@ fn left_unread(run: &RunView<'_>, unread: Growth) -> Finding {
         line => (
             format!(
                 "Line {line} of the scenario leaves messages unread. It reads one message and \
-                 skips none, and more than 64 KiB came to a user while {step}."
+                 skips none, and more than 64 KiB arrived for a user while {step}."
             ),
             format!(
                 "add `skip_others: true` in line {line}, or a `receive` before it for what the \

@@ -1,7 +1,7 @@
 //! A constant share of the answers was slow, and all others were fast.
 
 use throng_report::render::micros;
-use throng_report::{Evidence, Finding, Severity, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::{
     Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
@@ -9,6 +9,7 @@ use super::{
 };
 use crate::cpus::whole_percent;
 use crate::history::Sample;
+use crate::median::median;
 use crate::run_view::RunView;
 use crate::two_modes::TwoModes;
 
@@ -39,7 +40,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let share = split.iter().map(|(_, modes)| modes.slow).sum::<u64>() as f64
         / split.iter().map(|(_, modes)| modes.all).sum::<u64>() as f64;
     let [fast_us, slow_us] = [|modes: &TwoModes| modes.fast_us, |modes: &TwoModes| modes.slow_us]
-        .map(|of| middle(split.iter().map(|(_, modes)| of(modes))));
+        .map(|of| median(split.iter().map(|(_, modes)| of(modes))).unwrap_or(0));
     let is_fixed = split.iter().all(|(_, modes)| modes.is_fixed && is_near(modes.slow_us, slow_us));
     let is_retry = is_fixed && share < RETRY_SHARE_MOST;
     let whose = if proxy_saturated::passes_on(run) {
@@ -79,12 +80,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Slowed)
         .with_confidence(0.75)
-        .with_evidence([Evidence {
-            counter: "load.message_us".to_owned(),
-            from: fast_us as f64,
-            to: slow_us as f64,
-            at_ms: first.interval.at_ms,
-        }])
+        .shown_by("load.message_us", fast_us as f64, slow_us as f64, first.interval.at_ms)
         .remedied_by(remedy);
     Some(finding)
 }
@@ -103,13 +99,6 @@ fn show_share(share: f64) -> String {
     let parts = (1.0 / share).round();
     let is_near = (1.0 / parts - share).abs() <= NEAR && (2.0..=12.0).contains(&parts);
     if is_near { format!("One in {parts:.0}") } else { format!("{} of the", whole_percent(share)) }
-}
-
-/// Returns the median of some values.
-fn middle(values: impl Iterator<Item = u64>) -> u64 {
-    let mut all: Vec<u64> = values.collect();
-    all.sort_unstable();
-    all.get(all.len() / 2).copied().unwrap_or(0)
 }
 
 /// The fewest answers in an interval that tell two kinds apart.

@@ -7,7 +7,7 @@ use throng_base::time::Instant;
 use throng_doctor::owner::{Owner, port_holder};
 use throng_doctor::process::{is_there, parse_stat};
 use throng_doctor::{
-    Fact, ListenerReader, ListenerScope, ProcRoot, listeners_elsewhere, listening_process,
+    Fact, ListenerReader, ListenerScope, ProcRoot, listeners_elsewhere, listening_process, runtime,
 };
 use throng_driver::netlink::ListenerState;
 use throng_report::RunEventKind;
@@ -90,9 +90,10 @@ impl ServerProcess {
 
     /// Follows this process from now on. Returns the event that says so.
     pub(super) fn found(&mut self, owner: Owner) -> RunEventKind {
-        let event = RunEventKind::ServerProcess { pid: owner.pid, program: owner.program.clone() };
+        let (pid, program) = (owner.pid, owner.program.clone());
+        let runtime = runtime(&self.root, pid).map(str::to_owned);
         self.set_owner(owner);
-        event
+        RunEventKind::ServerProcess { pid, program, runtime }
     }
 
     fn set_owner(&mut self, owner: Owner) {
@@ -191,6 +192,7 @@ mod tests {
         let expected = |child: &Child| RunEventKind::ServerProcess {
             pid: child.id(),
             program: "sleep".to_owned(),
+            runtime: None,
         };
         assert_eq!(next_event(&mut process), expected(&first));
         // The test has not waited for the child: a zombie is no server.

@@ -17,7 +17,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
         RunEventKind::RunFileResumed { lines_lost: 0 },
         RunEventKind::ServerLost { reason: text() },
         RunEventKind::ServerBack { pid: 0 },
-        RunEventKind::ServerProcess { pid: 0, program: text() },
+        RunEventKind::ServerProcess { pid: 0, program: text(), runtime: Some(text()) },
         RunEventKind::ServerProcessEnded { pid: 0, program: text() },
         RunEventKind::ServerFdsFull {
             pid: 0,

@@ -298,6 +298,7 @@ fn every_event_is_documented_with_its_fields() {
         let named = names(row.split('|').nth(2).unwrap());
         let fields = event.keys().filter(|key| *key != "event").cloned();
         assert_eq!(BTreeSet::from_iter(named), BTreeSet::from_iter(fields), "{name}");
+        assert_ne!(kind.to_string(), RunEventKind::Unknown.to_string(), "{name} has no words");
     }
 }
 
