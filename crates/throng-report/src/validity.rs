@@ -355,9 +355,9 @@ impl ValidityFacts {
         let share = late as f64 / answers.max(1) as f64;
         let grade = above(share, OUT_OF_STEP_DEGRADED, OUT_OF_STEP_INVALID)?;
         let reason = format!(
-            "{late} of {answers} answers ({:.1} %) have no latency: they arrived after a time-out, so \
-             each may be the late answer to the request before. Raise the time-out of `expect`, or \
-             expect text that only the own answer contains",
+            "{late} of {answers} answers ({:.1} %) have no latency: they arrived after a time-out, \
+             so each may be the late answer to the request before. Raise the time-out of `expect`, \
+             or expect text that only the own answer contains",
             share * 100.0
         );
         Some((grade, reason))

@@ -61,7 +61,8 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
     })?;
     let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([growth]);
     Some(finding.remedied_by(
-        "send the messages of a room through one queue, in the order in which the server received them",
+        "send the messages of a room through one queue, in the order in which the server received \
+         them",
     ))
 }
 

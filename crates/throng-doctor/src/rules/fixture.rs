@@ -56,7 +56,7 @@ impl Run {
         run
     }
 
-    /// Returns a run with an idle server that answers no user from 4 s on, for so many milliseconds.
+    /// Returns a run with an idle server that answers no user from 4 s on, for `ms` milliseconds.
     /// Then all answers arrive; the others take 0.2 ms.
     pub(crate) fn silent(ms: u64) -> Self {
         let ends = (4_000 + ms).div_ceil(1_000);
