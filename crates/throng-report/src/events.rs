@@ -355,11 +355,11 @@ impl RunEventKind {
                 )
             }
             Self::ServerWorkerEnded { pid, program } => {
-                write!(f, "a worker of the server, {program} (pid {pid}), has ended")
+                format!("a worker of the server, {program} (pid {pid}), has ended")
             }
             Self::ServerThreadBusy { pid, program, thread, permille, .. } => {
                 let share = permille / 10;
-                write!(f, "the thread {thread} of {program} (pid {pid}) is busy for {share} %")
+                format!("the thread {thread} of {program} (pid {pid}) is busy for {share} %")
             }
             Self::PortTaken { port, connection, holder } => {
                 format!("port {port} is taken as a source port: {connection} ({holder})")
