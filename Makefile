@@ -98,6 +98,8 @@ fuzz:
 # Everything that cores share, in every interleaving of their threads:
 # `crates/throng-driver/src/models.rs`. A part of `make test`.
 loom: export RUSTFLAGS := --cfg loom
+loom: export CARGO_PROFILE_RELEASE_LTO := off
+loom: export CARGO_PROFILE_RELEASE_DEBUG := 0
 loom:
 	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::
 

@@ -81,8 +81,8 @@ fn valgrind_missing() -> Option<String> {
     version.err().map(|error| format!("valgrind: {error}"))
 }
 
-/// Builds the program that repeats the loops. The features are those of the workspace, so a build of
-/// the tests has it already.
+/// Builds the program that repeats the loops. The features are those of the workspace, so a build
+/// of the tests has it already.
 fn build(is_release: bool) -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
     let mut cargo = Command::new(crate::cargo());

@@ -1,7 +1,8 @@
 //! Messages between machines.
 //!
 //! A [`Bus`] carries messages under subjects. Within one process it is a [`MemoryBus`]; between
-//! machines it is NATS (`NatsBus`, the feature `nats`). A bus promises what core NATS does, and no more:
+//! machines it is NATS (`NatsBus`, the feature `nats`). A bus promises what core NATS does, and no
+//! more:
 //!
 //! - **At most once.** A message that a subscriber cannot take is lost to this subscriber. The
 //!   subscription counts it.

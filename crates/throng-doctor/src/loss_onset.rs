@@ -93,7 +93,7 @@ const NEAR_ZERO: f64 = 0.1;
 const BEGIN_SHARE: f64 = 0.3;
 
 /// How many times as large as the share of the whole rest that of each half is at most.
-const STEADY_TIMES: f64 = 4.0;
+const STEADY_TIMES: f64 = 2.2;
 
 #[cfg(test)]
 mod tests {

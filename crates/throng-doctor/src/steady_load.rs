@@ -43,8 +43,10 @@ impl<'a> SteadyLoad<'a> {
     /// send as much in each interval.
     pub(crate) fn of_arrivals(all: &'a [Sample]) -> Option<Self> {
         let per_s: Vec<f64> = all.windows(2).map(sent_per_s).collect();
-        // The last interval may be a part of one.
-        let usual = *per_s.get(per_s.len().checked_sub(2)?)?;
+        // The load may end within an interval, and before the last ones.
+        let most = per_s.iter().copied().fold(0.0, f64::max);
+        let end = per_s.iter().rposition(|rate| rate * 2.0 >= most)?;
+        let usual = *per_s.get(end.checked_sub(1)?)?;
         let is_usual = |rate: &f64| (rate - usual).abs() <= usual * ARRIVALS_SHARE;
         let end = per_s.iter().rposition(is_usual)? + 1;
         let from = per_s[..end].iter().rposition(|rate| !is_usual(rate)).map_or(0, |at| at + 1);
@@ -151,6 +153,9 @@ mod tests {
         };
         assert_eq!(spans(|second| if second < 3 { 200 } else { 400 }), Some((2, 10)));
         assert_eq!(spans(|second| if second < 10 { 400 } else { 0 }), Some((0, 9)));
+        // The load ended at the beginning of the interval before the last.
+        let ends_early = |second: u64| [400, 20, 0][usize::try_from(second.max(8) - 8).unwrap()];
+        assert_eq!(spans(ends_early), Some((0, 8)));
         assert_eq!(spans(|second| 40 * second * second), None);
     }
 

@@ -1,7 +1,7 @@
 //! One hot loop of server and generator on virtual time, repeated: `hot_loops message 1000`.
 //!
-//! `make count` runs it under callgrind. What a repetition costs is the difference of two counts, so
-//! the start of the world does not matter. It depends on no clock, no neighbour and no CPU.
+//! `make count` runs it under callgrind. What a repetition costs is the difference of two counts,
+//! so the start of the world does not matter. It depends on no clock, no neighbour and no CPU.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

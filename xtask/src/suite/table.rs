@@ -80,20 +80,8 @@ const SUITES: &[Suite] = &[
         threads: MANY,
         ..Suite::ANY
     },
-    Suite {
-        name: "throng-cli clients",
-        needs_program: true,
-        needs_clients: true,
-        threads: MANY,
-        ..Suite::ANY
-    },
-    Suite {
-        name: "throng-cli fleet",
-        needs_program: true,
-        needs_clients: true,
-        threads: MANY,
-        ..Suite::ANY
-    },
+    Suite { name: "throng-cli clients", needs_program: true, needs_clients: true, ..Suite::ANY },
+    Suite { name: "throng-cli fleet", needs_program: true, needs_clients: true, ..Suite::ANY },
     Suite { name: "throng-cli budget", needs_program: true, ..Suite::ANY },
     Suite { name: "throng-lab lab", needs_program: true, threads: MANY, ..Suite::ANY },
     Suite { name: "throng-load load", threads: MANY, ..Suite::ANY },

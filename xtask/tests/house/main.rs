@@ -119,8 +119,8 @@ fn server_and_load_never_see_each_other() {
     }
 }
 
-/// A program that uses the library for a server builds nothing that draws, serves pages or speaks to
-/// other machines.
+/// A program that uses the library for a server builds nothing that draws, serves pages or speaks
+/// to other machines.
 #[test]
 fn the_library_builds_neither_axum_nor_ratatui_nor_nats() {
     let tree = Command::new(env!("CARGO"))

@@ -70,7 +70,7 @@ pub(crate) fn node_test(file: &str, needs: &Tool) {
         "--test",
         "--test-force-exit",
         "--test-reporter=spec",
-        "--test-timeout=150000",
+        "--test-timeout=900000",
         file,
     ])
     .current_dir(clients().join("node"))

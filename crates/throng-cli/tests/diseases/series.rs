@@ -82,7 +82,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "drops, rooms",
         what: "Node, `ws`: loses every 19th message to a member of a room",
         expected: Some("answers_missing"),
-        says: &["of the server's messages never arrive", "deliveries of probes are missing"],
+        says: &["of the server's messages never arrive", "deliveries of probes ("],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: drops,

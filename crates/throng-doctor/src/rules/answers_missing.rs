@@ -54,8 +54,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         None => "",
     };
     Some(finding.with_confidence(0.9).remedied_by(format!(
-        "{look}{at_half}find where the server drops them: an error that it swallows, a full queue, a {} \
-         that it does not understand{or}",
+        "{look}{at_half}find where the server drops them: an error that it swallows, a full \
+         queue, a {} that it does not understand{or}",
         lost.questions.one
     )))
 }

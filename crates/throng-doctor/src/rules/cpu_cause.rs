@@ -42,13 +42,13 @@ impl<'a> BusyThread<'a> {
         let last_ms = hot.last()?.at_ms;
         let samples = run.samples().iter().filter(|sample| sample.interval.at_ms <= last_ms);
         let kinds = samples.flat_map(|sample| &sample.interval.events).map(|event| &event.kind);
-        let found = kinds.filter_map(|kind| match kind {
+        let mut found = kinds.filter_map(|kind| match kind {
             RunEventKind::ServerThreadBusy { program, thread, is_main, .. } => {
                 Some(Self { program, thread, is_main: *is_main })
             }
             _ => None,
         });
-        found.last()
+        found.next_back()
     }
 }
 

@@ -32,7 +32,8 @@ pub(super) fn explain(run: &RunView<'_>, finding: Finding) -> Finding {
 impl GapPerUser {
     /// Looks for answers that all take the same time, in all intervals alike, though the first one
     /// of each connection is fast. A server that is slow for every question is slow for the first,
-    /// and one that serves a few at a time is slower the more users there are.
+    /// and one that serves a few at a time is slower the more users there are. Each user has an
+    /// answer in each gap: users that ask less often would find no limit.
     fn of(run: &RunView<'_>) -> Option<Self> {
         let steps = || run.steps().filter(|(_, now)| times(now).count > 0);
         let connects = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
@@ -54,11 +55,16 @@ impl GapPerUser {
         let gap_end_ms = first.interval.at_ms + gap_us / 1000;
         let (_, second) = steps().find(|(_, now)| now.interval.at_ms >= gap_end_ms)?;
         let users = held.last()?.load()?.counters.connected;
+        let answered: u64 = held.iter().map(|now| times(now).count).sum();
+        let held_ms: u64 = held.iter().map(|now| now.interval.span_ms).sum();
+        let due = (users * held_ms * 1000).checked_div(gap_us)?;
+        let is_one_each = answered.abs_diff(due) <= due / NEAR_ONE_IN;
         let is_gap = gap_us >= GAP_MIN_US
             && held.len() >= INTERVALS_MIN
             && fixed * 5 >= held.len() * 4
             && first_us.saturating_mul(FIRST_TIMES) <= gap_us
             && is_near(times(second).p99_us)
+            && is_one_each
             && users >= USERS_MIN;
         is_gap.then_some(Self { gap_us, users })
     }

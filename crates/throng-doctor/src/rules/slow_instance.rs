@@ -90,9 +90,10 @@ fn is_near(us: u64, other_us: u64) -> bool {
     us.abs_diff(other_us) <= other_us / FIXED_NEAR_ONE_IN
 }
 
-const INSTANCE_REMEDY: &str = "compare the instances behind the address, each by itself (--target), \
-                               and take the slow one out of the balancer; if all are alike, give \
-                               each kind of request a class of its own in the scenario";
+const INSTANCE_REMEDY: &str = "compare the instances behind the address, each by itself \
+                               (--target), and take the slow one out of the balancer; if all are \
+                               alike, give each kind of request a class of its own in the \
+                               scenario";
 
 /// Formats a share as one in a small number if it is near to that.
 fn show_share(share: f64) -> String {

@@ -82,8 +82,8 @@ impl ThreadMeter {
         threads: &[(ThreadId, SchedStat)],
         name: impl Fn(ThreadId) -> String,
     ) -> ThreadsUse {
-        let rests_ms = if threads.len() > THREADS_EACH_S { threads.len() as u64 } else { 0 };
-        self.due = Some(now + Duration::from_millis(rests_ms));
+        let rest = Duration::from_millis(threads.len() as u64);
+        self.due = (threads.len() > THREADS_EACH_S).then(|| now + rest);
         let sum = |of: fn(&SchedStat) -> u64| {
             threads.iter().fold(0_u64, |sum, (_, sched)| sum.saturating_add(of(sched))) / 1000
         };
