@@ -11,7 +11,7 @@ pub(super) struct Suite {
     /// The crate and the test target: `throng-cli walls`.
     pub(super) name: &'static str,
     pub(super) kind: SuiteKind,
-    /// Changes sysctls of the whole machine for some seconds, or measures the CPUs.
+    /// Changes sysctls of the whole machine for some seconds, measures the CPUs, or needs both.
     pub(super) is_exclusive: bool,
     /// Starts the `throng` program.
     pub(super) needs_program: bool,

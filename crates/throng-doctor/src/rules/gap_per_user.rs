@@ -108,8 +108,8 @@ mod tests {
                     load.from_send.record_n(first_us, 1_000);
                     load.message.record_n(first_us, 1_000);
                 } else if second > 1 {
-                    load.from_send.record_n(us(second), 1_000);
-                    load.message.record_n(us(second), 1_000);
+                    load.from_send.record_n(us(second), 2_000);
+                    load.message.record_n(us(second), 2_000);
                 }
             },
         )
@@ -132,6 +132,8 @@ mod tests {
             assert!(found.text.starts_with("The server was slow"), "{found}");
         };
         is_slow(throttled(500_000, |_| 500_000));
+        // These users ask twice in a second, and would find no limit of one answer in 200 ms.
+        is_slow(throttled(2_000, |_| 200_000));
         is_slow(throttled(2_000, |second| if second > 3 { 500_000 } else { 2_000 }));
         is_slow(throttled(2_000, |second| if second % 2 == 0 { 500_000 } else { 150_000 }));
     }

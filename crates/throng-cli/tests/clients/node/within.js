@@ -1,7 +1,7 @@
 // A wait with a timeout: far longer than anything here takes on a busy machine, with a name for the
 // missing event.
 
-export const PATIENCE_MS = 600_000
+export const PATIENCE_MS = 200_000
 
 export async function within(promise, what, ms = PATIENCE_MS) {
   let timer
