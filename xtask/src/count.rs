@@ -99,7 +99,10 @@ fn build(is_release: bool) -> Result<PathBuf, String> {
 fn count(program: &Path, hot: &Loop) -> Result<u64, String> {
     let few = instructions(program, hot.name, WARM_UP)?;
     let many = instructions(program, hot.name, WARM_UP + hot.repetitions)?;
-    Ok(many.saturating_sub(few) / u64::from(hot.repetitions))
+    match many.saturating_sub(few) / u64::from(hot.repetitions) {
+        0 => Err(format!("hot_loops {}: a repetition costs nothing: it does nothing", hot.name)),
+        each => Ok(each),
+    }
 }
 
 fn instructions(program: &Path, name: &str, repetitions: u32) -> Result<u64, String> {

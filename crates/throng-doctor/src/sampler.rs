@@ -416,8 +416,11 @@ impl KnownProcess {
             set(ProcessMetric::UNINTERRUPTIBLE, used.uninterruptible);
             let before = self.sampled_at.replace(now);
             let holders = &mut self.holders;
-            let mut holds =
-                |pid| *holders.entry(pid).or_insert_with(|| holds_one(root, pid, inodes));
+            used.ended_now.iter().for_each(|(pid, _)| _ = holders.remove(pid));
+            let mut holds = |pid| {
+                !inodes.is_empty()
+                    && *holders.entry(pid).or_insert_with(|| holds_one(root, pid, inodes))
+            };
             let workers =
                 before.and_then(|at| self.process_tree.workers(now.since(at), &mut holds));
             if let Some(workers) = workers {

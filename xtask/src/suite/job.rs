@@ -20,6 +20,8 @@ pub(super) struct Job {
     pub(super) name: String,
     command: Command,
     pub(super) traits: JobTraits,
+    /// Runs only some tests of a binary: to find none is a failure.
+    pub(super) is_filtered: bool,
 }
 
 /// What the order of the steps depends on.
@@ -80,7 +82,7 @@ impl Drop for WorkDirs {
 
 impl Job {
     pub(super) fn new(name: impl Into<String>, command: Command) -> Self {
-        Self { name: name.into(), command, traits: JobTraits::default() }
+        Self { name: name.into(), command, traits: JobTraits::default(), is_filtered: false }
     }
 
     pub(super) fn with(self, traits: JobTraits) -> Self {
@@ -108,6 +110,10 @@ impl Job {
             Ok(end) if end.used.status.success() => (None, Some(end.used)),
             Ok(end) => (Some(end.used.status.to_string()), Some(end.used)),
         };
+        let outcome = Outcome::parse(&said);
+        let is_empty = outcome.passed + outcome.failed + outcome.ignored == 0;
+        let failure = failure
+            .or_else(|| (self.is_filtered && is_empty).then(|| "no test has that name".to_owned()));
         let cpu = used.as_ref().map(|used| used.rusage.utime + used.rusage.stime);
         JobResult {
             name: self.name,
@@ -115,7 +121,7 @@ impl Job {
             cpu: cpu.unwrap_or_default(),
             memory_mib_max: used.map_or(0, |used| used.rusage.maxrss / (1 << 20)),
             failure,
-            outcome: Outcome::parse(&said),
+            outcome,
             output: said,
             log,
         }

@@ -6,6 +6,8 @@ pub(super) struct Outcome {
     /// The number of passed tests, including skipped ones.
     pub(super) passed: u64,
     pub(super) failed: u64,
+    /// The number of tests that were skipped or could not be judged.
+    pub(super) ignored: u64,
     /// The names of the failed tests.
     pub(super) failures: Vec<String>,
     /// The skipped tests or parts of tests, as `test: reason`.
@@ -31,6 +33,7 @@ impl Outcome {
                 (test, in_failures) = ("", false);
                 found.passed += number_before(result, " passed");
                 found.failed += number_before(result, " failed");
+                found.ignored += number_before(result, " ignored");
             } else if let Some(name) = line.strip_prefix("    ").filter(|_| in_failures) {
                 found.failures.push(name.to_owned());
             } else if let Some(judged) = line.strip_prefix("judged: ") {

@@ -58,8 +58,12 @@ impl Selection {
         let mut chosen = Self { suites: Vec::new(), tools: Vec::new(), is_whole: false };
         for name in names {
             let tools: Vec<_> = TOOLS.iter().filter(|tool| tool.contains(name.as_str())).collect();
-            let suites: Vec<_> =
-                targets.iter().filter(|suite| suite.name().contains(name.as_str())).collect();
+            // A name that is one whole is no part of others: `cli` of `throng-cli`.
+            let is_it = |suite: &&Target| suite.kind == *name || suite.package == *name;
+            let mut suites: Vec<_> = targets.iter().filter(is_it).collect();
+            if suites.is_empty() {
+                suites = targets.iter().filter(|it| it.name().contains(name.as_str())).collect();
+            }
             if !tools.is_empty() || !suites.is_empty() {
                 chosen.tools.extend(tools);
                 suites.into_iter().for_each(|suite| chosen.add(suite, None));
@@ -72,7 +76,8 @@ impl Selection {
                      --list shows the suites"
                 ));
             }
-            suites.into_iter().for_each(|suite| chosen.add(suite, Some(name)));
+            let test = last_segment(name).to_owned();
+            suites.into_iter().for_each(|suite| chosen.add(suite, Some(&test)));
         }
         Ok(chosen)
     }
@@ -194,7 +199,7 @@ fn build<'a>(what: &str, arguments: impl IntoIterator<Item = &'a str>) -> Job {
 /// Reports whether a test of the suite has a name that contains the words. The name of a cause
 /// may stand for its test: both are compared as identifiers.
 fn has_test(suite: &Target, words: &str) -> bool {
-    let wanted = words.rsplit("::").next().unwrap_or(words);
+    let wanted = last_segment(words);
     let is_name = |line: &str| {
         let line = line.trim_start();
         let function = line.strip_prefix("fn ").or_else(|| line.strip_prefix("async fn "));
@@ -208,6 +213,11 @@ fn has_test(suite: &Target, words: &str) -> bool {
         text.contains("#[test]") && text.lines().any(is_name)
             || text.lines().any(|line| line.trim_start().starts_with("name: \"") && is_name(line))
     })
+}
+
+/// Returns the name of a test without its modules.
+fn last_segment(name: &str) -> &str {
+    name.rsplit("::").next().unwrap_or(name)
 }
 
 /// Returns a name as an identifier: `newest_first` of `newest first`.

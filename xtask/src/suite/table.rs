@@ -11,7 +11,7 @@ pub(super) struct Suite {
     /// The crate and the test target: `throng-cli walls`.
     pub(super) name: &'static str,
     pub(super) kind: SuiteKind,
-    /// Changes sysctls of the whole machine for some seconds, measures the CPUs, or needs both.
+    /// Changes sysctls of the whole machine for some seconds, measures the CPUs, or needs them.
     pub(super) is_exclusive: bool,
     /// Starts the `throng` program.
     pub(super) needs_program: bool,
@@ -80,7 +80,14 @@ const SUITES: &[Suite] = &[
         threads: MANY,
         ..Suite::ANY
     },
-    Suite { name: "throng-cli clients", needs_program: true, needs_clients: true, ..Suite::ANY },
+    Suite {
+        // Browsers stall beside compilers and model checkers.
+        name: "throng-cli clients",
+        is_exclusive: true,
+        needs_program: true,
+        needs_clients: true,
+        ..Suite::ANY
+    },
     Suite { name: "throng-cli fleet", needs_program: true, needs_clients: true, ..Suite::ANY },
     Suite { name: "throng-cli budget", needs_program: true, ..Suite::ANY },
     Suite { name: "throng-lab lab", needs_program: true, threads: MANY, ..Suite::ANY },

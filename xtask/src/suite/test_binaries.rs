@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::job::Job;
 use super::selection::{CargoTarget, Selection};
-use super::table::Suite;
+use super::table::{Suite, SuiteKind};
 
 /// The test binaries that `cargo test` runs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -61,7 +61,11 @@ impl TestBinaries {
         let suite = Suite::of(&binary.name);
         let mut command = Command::new(&binary.path);
         // The output of passed tests shows what they skipped.
-        command.arg("--show-output").args(filters).current_dir(&binary.folder);
+        command.arg("--show-output").current_dir(&binary.folder);
+        // A harness of causes takes one filter.
+        let filters =
+            if suite.kind == SuiteKind::Judgements && filters.len() > 1 { &[] } else { filters };
+        command.args(filters);
         command.env("CARGO_MANIFEST_DIR", &binary.folder).env("CARGO", crate::cargo());
         if let Some(threads) = suite.threads {
             command.arg(format!("--test-threads={threads}"));
@@ -69,7 +73,9 @@ impl TestBinaries {
         if let Some(throng) = &self.throng {
             command.env("THRONG_PROGRAM", throng);
         }
-        Job::new(&binary.name, command).with(suite.traits())
+        let mut job = Job::new(&binary.name, command).with(suite.traits());
+        job.is_filtered = !filters.is_empty();
+        job
     }
 }
 

@@ -2,8 +2,9 @@
 //! matrix of all results.
 //!
 //! Each cause is a test of its own. Its result is a judgement: it depends on what else the machine
-//! does. A cause that is missed while other programs use the CPUs is provoked once more, and is
-//! *not judged* if they use them again. A cause that is missed on a quiet machine is a failure.
+//! does. A cause that is missed while other programs use the CPUs, or of whose run the doctor says
+//! that it had no CPU time, is provoked once more, and is *not judged* if that is so again. Any
+//! other miss is a failure.
 
 pub(crate) mod machine;
 pub(crate) mod matrix;
