@@ -58,7 +58,11 @@ impl GapPerUser {
         let answered: u64 = held.iter().map(|now| times(now).count).sum();
         let held_ms: u64 = held.iter().map(|now| now.interval.span_ms).sum();
         let due = (users * held_ms * 1000).checked_div(gap_us)?;
-        let is_one_each = answered.abs_diff(due) <= due / NEAR_ONE_IN;
+        // Intervals without an answer are left out: users that ask seldom have some between.
+        let (from, to) = (&held.first()?.interval, &held.last()?.interval);
+        let whole_ms = to.at_ms.saturating_sub(from.at_ms) + from.span_ms;
+        let is_one_each = answered.abs_diff(due) <= due / NEAR_ONE_IN
+            && whole_ms <= held_ms + held_ms / NEAR_ONE_IN;
         let is_gap = gap_us >= GAP_MIN_US
             && held.len() >= INTERVALS_MIN
             && fixed * 5 >= held.len() * 4
