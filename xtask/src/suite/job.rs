@@ -38,6 +38,8 @@ pub(super) struct JobTraits {
 pub(super) struct JobResult {
     pub(super) name: String,
     pub(super) elapsed: Duration,
+    /// Only some tests of the binary ran.
+    pub(super) is_filtered: bool,
     /// The CPU time of the step and of the processes that it waited for.
     pub(super) cpu: Duration,
     /// The most memory of one process of the step.
@@ -118,6 +120,7 @@ impl Job {
         JobResult {
             name: self.name,
             elapsed: began.elapsed(),
+            is_filtered: self.is_filtered,
             cpu: cpu.unwrap_or_default(),
             memory_mib_max: used.map_or(0, |used| used.rusage.maxrss / (1 << 20)),
             failure,

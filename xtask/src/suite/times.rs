@@ -46,7 +46,9 @@ impl Times {
             memory_mib_max: result.memory_mib_max,
             tests: result.outcome.passed + result.outcome.failed,
         };
-        Self { steps: report.steps().iter().map(step).collect() }
+        // What some tests of a binary took says nothing about all of them.
+        let whole = report.steps().iter().filter(|result| !result.is_filtered);
+        Self { steps: whole.map(step).collect() }
     }
 
     /// Writes the times. Steps of earlier runs that did not run this time keep theirs.

@@ -1,6 +1,7 @@
 //! The CPUs that this test may use, and their load by other programs.
 
 use std::fs;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -25,9 +26,14 @@ impl Others {
     /// Returns the share of all CPUs that other programs have used. The processes that this test
     /// has started are its own.
     pub(crate) fn share(&self) -> f64 {
-        let busy = busy_ticks().saturating_sub(self.busy_ticks);
-        let own = own_ticks().saturating_sub(self.own_ticks);
-        let all = self.began.elapsed().as_secs_f64() * TICKS_PER_S * cpus_of_the_machine() as f64;
+        self.share_of(busy_ticks(), own_ticks(), self.began.elapsed(), cpus_of_the_machine())
+    }
+
+    /// Returns the share that others used of the ticks of all CPUs since the start.
+    fn share_of(&self, busy_ticks: u64, own_ticks: u64, elapsed: Duration, cpus: usize) -> f64 {
+        let busy = busy_ticks.saturating_sub(self.busy_ticks);
+        let own = own_ticks.saturating_sub(self.own_ticks);
+        let all = elapsed.as_secs_f64() * TICKS_PER_S * cpus as f64;
         busy.saturating_sub(own) as f64 / all.max(1.0)
     }
 
@@ -141,15 +147,20 @@ const TICKS_PER_S: f64 = 100.0;
 /// The share of the CPUs from which other programs may cause the finding.
 const OTHERS_DISTURB: f64 = 0.1;
 
-/// A test of [`Others`].
+/// A test of [`Others`]: own work is not that of others, and a child's is own while it runs.
 pub(crate) fn own_work_is_not_others() {
-    let others = Others::watch();
-    let began = own_ticks();
-    while own_ticks() < began + 20 {
-        std::hint::spin_loop();
+    let others = Others { began: Instant::now(), busy_ticks: 1_000, own_ticks: 500 };
+    let share = |busy, own| others.share_of(busy, own, Duration::from_secs(1), 2);
+    assert_eq!(share(1_100, 600), 0.0, "one CPU of two was busy with own work");
+    assert_eq!(share(1_100, 500), 0.5, "one CPU of two was busy with others");
+    assert_eq!(share(1_100, 550), 0.25);
+    let spin = "i=0; while [ $i -lt 3000000 ]; do i=$((i+1)); done; exec sleep 1000";
+    let mut child = Command::new("sh").args(["-c", spin]).spawn().expect("a shell");
+    // It has not ended, so only its own entry has its time.
+    while ticks_below(child.id()) < 5 {
+        assert!(child.try_wait().expect("a child").is_none(), "it sleeps until it is killed");
+        thread::sleep(Duration::from_millis(10));
     }
-    let took = others.began.elapsed().as_secs_f64();
-    // All but these 0.2 s is idle time or the time of other programs.
-    let most = (took * cpus_of_the_machine() as f64 - 0.2) / (took * cpus_of_the_machine() as f64);
-    assert!(others.share() <= most + 0.1, "{} of at most {most}", others.share());
+    assert!(own_ticks() >= ticks_below(child.id()), "a child's time is own while it runs");
+    child.kill().and_then(|()| child.wait()).expect("it ends");
 }

@@ -4,6 +4,7 @@ use throng_report::Finding;
 use throng_report::render::micros;
 
 use crate::history::{Quantiles, Sample};
+use crate::median::median;
 use crate::run_view::RunView;
 use crate::steady_load::answers;
 
@@ -33,7 +34,7 @@ impl GapPerUser {
     /// Looks for answers that all take the same time, in all intervals alike, though the first one
     /// of each connection is fast. A server that is slow for every question is slow for the first,
     /// and one that serves a few at a time is slower the more users there are. Each user has an
-    /// answer in each gap: users that ask less often would find no limit.
+    /// answer in each gap: one that asks less often meets no such limit.
     fn of(run: &RunView<'_>) -> Option<Self> {
         let steps = || run.steps().filter(|(_, now)| times(now).count > 0);
         let connects = |sample: &Sample| sample.load().map_or(0, |load| load.counters.connects_ok);
@@ -42,9 +43,7 @@ impl GapPerUser {
             .map(|(_, now)| now)
             .skip(1)
             .collect();
-        let mut medians: Vec<u64> = held.iter().map(|now| times(now).p50_us).collect();
-        medians.sort_unstable();
-        let gap_us = *medians.get(medians.len() / 2)?;
+        let gap_us = median(held.iter().map(|now| times(now).p50_us))?;
         let is_near = |us: u64| us.abs_diff(gap_us) <= gap_us / NEAR_ONE_IN;
         let is_fixed = |now: &&Sample| is_near(times(now).p50_us) && is_near(times(now).p99_us);
         let fixed = held.iter().filter(|now| is_fixed(now)).count();

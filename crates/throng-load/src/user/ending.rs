@@ -152,10 +152,7 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
 /// Reports whether the server closed or reset a connection that it had accepted, in place of an
 /// answer to the upgrade.
 fn is_refused_upgrade(reason: CloseReason) -> bool {
-    matches!(
-        reason,
-        CloseReason::Finished | CloseReason::Requested | CloseReason::Failed(Errno::CONN_RESET)
-    )
+    matches!(reason, CloseReason::Finished | CloseReason::Failed(Errno::CONN_RESET))
 }
 
 /// Clears the user's state that belonged to the connection: session, channels, refs.

@@ -81,5 +81,7 @@ fn a_connection_that_the_server_closes_before_its_first_answer_is_counted() {
     check(TCP, asks, &["0 begin; 1 opened; 2 bytes ho; 3 closed finished"], 0);
     check(WS, "[connect, stay]", &["0 begin; 1 opened; 2 closed finished"], 1);
     check(WS, "[connect, stay]", &["0 begin; 1 closed refused"], 0);
+    // The user itself closes.
+    check(WS, "[connect, stay]", &["0 begin; 1 opened; 2 closed requested"], 0);
     check(HTTP, "[get: /]", &["0 begin; 1 opened; 2 closed finished"], 1);
 }
