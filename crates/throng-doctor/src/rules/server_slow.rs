@@ -1,5 +1,7 @@
 //! Answers took long although no visible resource was exhausted.
 
+mod slow_answers;
+
 use throng_report::render::micros;
 use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
@@ -13,9 +15,10 @@ use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::fleet_machines::machines_that_waited;
-use crate::history::{Quantiles, Sample};
-use crate::impact::{ANSWER_TIMEOUTS, lag_explains, plural_of, time_outs};
+use crate::history::Sample;
+use crate::impact::{ANSWER_TIMEOUTS, lag_explains, time_outs};
 use crate::run_view::{Growth, Peak, RunView};
+use slow_answers::SlowAnswers;
 
 pub(super) const RULE: Rule =
     Rule::new("server_slow", |run| Some(gap_per_user::explain(run, find(run)?)))
@@ -59,9 +62,9 @@ impl<'a> LateAnswers<'a> {
         let (given_up, overdue) = (timeouts(run), run.summary.overdue());
         // A turn that begins late because the answer before it was lost is not answered late.
         let waited_for_lost = |slow: &SlowAnswers<'_>| {
-            is_lost(run, "expect_timeout") && sent_late(run, slow).is_some()
+            is_lost(run, "expect_timeout") && slow.sent_late(run).is_some()
         };
-        let slow = slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
+        let slow = SlowAnswers::slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
         let is_late = slow.is_some() || !is_stalled && (!given_up.is_empty() || overdue.is_some());
         is_late.then_some(Self { slow, given_up, overdue })
     }
@@ -198,16 +201,6 @@ fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
     (ms >= BURST_MIN_MS && ms * 1000 * BURST_PARTS >= slow?.worst_us).then_some(ms)
 }
 
-/// Returns the median time from when messages were sent, if they were sent late: in the worst
-/// interval, that time was less than half of their latency. Each had to wait for the answer to the
-/// one before.
-fn sent_late(run: &RunView<'_>, slow: &SlowAnswers<'_>) -> Option<u64> {
-    let (worst, us) = slow.late.iter().max_by_key(|(_, us)| *us)?;
-    let is_late = worst.from_send.count > 0
-        && worst.from_send.p99_us.saturating_mul(3) <= us.saturating_mul(2);
-    (slow.name == "message" && is_late).then_some(run.summary.message.from_send_us.p50)
-}
-
 /// Returns the waits for an answer that users gave up.
 fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
     let waits = run
@@ -240,119 +233,9 @@ fn is_lost(run: &RunView<'_>, kind: &str) -> bool {
     lost.is_some_and(|lost| lost.questions.error == kind)
 }
 
-/// A kind of wait: its name, its quantiles, and how many times as long as an answer it may take.
-type AnswerKind = (&'static str, fn(&Sample) -> Quantiles, u64);
-
-/// The kind of answer that was slow.
-struct SlowAnswers<'a> {
-    name: &'static str,
-    /// The intervals in which it was, and its p99 there.
-    late: Vec<(&'a Sample, u64)>,
-    worst_us: u64,
-    /// The name of the intervals that count.
-    intervals: &'static str,
-    /// The first slow interval, and the worst if that is another one.
-    evidence: Vec<Evidence>,
-}
-
-impl SlowAnswers<'_> {
-    fn describe(&self, run: &RunView<'_>) -> String {
-        let Self { name, worst_us, intervals, .. } = self;
-        let (plural, worst) = (plural_of(name), micros(*worst_us));
-        match sent_late(run, self) {
-            Some(us) => format!(
-                "{plural} took {} from when they were sent (p50), and {worst} from when they were \
-                 due (p99 of the worst {intervals}),",
-                micros(us)
-            ),
-            None => format!("{plural} took {worst} (p99 of the worst {intervals})"),
-        }
-    }
-}
-
-/// Returns the answers that were slow for longest, if most of their time is not the round trip.
-fn slowest<'a>(run: &RunView<'a>, is_stalled: bool) -> Option<SlowAnswers<'a>> {
-    let kinds: [AnswerKind; 6] = [
-        ("message", |sample| sample.message, 1),
-        ("push", |sample| sample.push, 1),
-        ("http", |sample| sample.http, 1),
-        ("join", |sample| sample.join, 1),
-        ("upgrade", upgrade, 1),
-        ("broadcast", |sample| sample.broadcast, BROADCAST_TIMES),
-    ];
-    let way_us = run
-        .samples()
-        .iter()
-        .map(way)
-        .filter(|quantiles| quantiles.count > 0)
-        .map(|quantiles| quantiles.p50_us)
-        .min();
-    let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
-    let found = kinds.into_iter().filter_map(|(name, of, times)| {
-        let threshold_us =
-            run.thresholds.latency_us(if name == "upgrade" { "connect" } else { name });
-        let limit_us = way_limit_us.max(threshold_us.unwrap_or(SLOW_US).min(SLOW_US * times));
-        let (in_a_gap, slow): (Vec<_>, Vec<_>) = run
-            .samples()
-            .iter()
-            .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
-            .partition(|sample| is_stalled && waited_in_a_gap(run, sample, of(sample).p99_us));
-        let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
-        let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
-        let first = slow.first().filter(|_| is_enough)?;
-        let worst_us = slow.iter().map(|sample| of(sample).p99_us).max()?;
-        let worst = slow.iter().find(|sample| of(sample).p99_us == worst_us)?;
-        let before = run.samples().iter().find(|sample| of(sample).count > 0)?;
-        let counter = format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name });
-        let rise = |from: &Sample, to: &Sample| Evidence {
-            counter: counter.clone(),
-            from: of(from).p99_us as f64,
-            to: of(to).p99_us as f64,
-            at_ms: to.interval.at_ms,
-        };
-        let mut evidence = vec![rise(before, first)];
-        if of(first).p99_us < worst_us {
-            evidence.push(rise(first, worst));
-        }
-        let intervals = match in_a_gap.is_empty() {
-            true => "interval",
-            false => "interval in which it did not stand still",
-        };
-        let late = slow.into_iter().map(|sample| (sample, of(sample).p99_us)).collect();
-        Some(SlowAnswers { name, late, worst_us, intervals, evidence })
-    });
-    found.max_by_key(|slow| slow.late.len())
-}
-
 /// Returns the longest wait of a user at the end, with the last interval.
 fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
     Some((run.samples().last()?, run.summary.users.waiting_us_most))
-}
-
-/// Reports whether one gap, in which the server answered no user, explains most of the answers'
-/// time in this interval. It ended in this interval or in the one before: what became due meanwhile
-/// is asked after it.
-fn waited_in_a_gap(run: &RunView<'_>, sample: &Sample, p99_us: u64) -> bool {
-    let earlier =
-        run.samples().partition_point(|other| other.interval.at_ms < sample.interval.at_ms);
-    let before = earlier.checked_sub(1).map(|at| &run.samples()[at]);
-    let gaps = [Some(sample), before].into_iter().flatten();
-    let mut gaps = gaps.filter_map(|sample| sample.load()?.answer_gap);
-    gaps.any(|gap| gap.length_ms() * 1000 * 2 >= p99_us)
-}
-
-/// Returns the round-trip time, as a connect takes it.
-fn way(sample: &Sample) -> Quantiles {
-    if sample.tcp.count > 0 { sample.tcp } else { sample.connect }
-}
-
-/// Returns the part of a WebSocket's connect that the server program answers.
-fn upgrade(sample: &Sample) -> Quantiles {
-    if sample.tcp.count == 0 {
-        return Quantiles::default();
-    }
-    let p99_us = sample.connect.p99_us.saturating_sub(sample.tcp.p99_us);
-    Quantiles { p99_us, ..sample.connect }
 }
 
 /// Reports whether something else is known that makes these answers late: their intervals, and how
@@ -419,18 +302,8 @@ const CONFIDENCE_UNSEEN: f64 = 0.4;
 const BURST_MIN_MS: u64 = 100;
 const BURST_PARTS: u64 = 2;
 
-/// The wait from which a single one counts: the server stopped for that long.
-const STALL_US: u64 = 1_000_000;
-
 /// The latency above which answers are slow: what a person notices, as in `impact`.
 const SLOW_US: u64 = 100_000;
-
-/// How many times as long a broadcast may take: a delivery to all users takes as long as sending to
-/// all, as in `impact`.
-const BROADCAST_TIMES: u64 = 10;
-
-/// The number of round trips above which an answer was not on its way most of the time.
-const WAYS_MIN: u64 = 4;
 
 /// The fewest time-outs that count: fewer, or less than one wait in a thousand, are no pattern.
 const TIMEOUTS_MIN: u64 = 3;
