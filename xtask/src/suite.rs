@@ -1,10 +1,11 @@
 //! The runner of all tests of the workspace: builds them, then runs each test binary by itself, the
 //! doc tests, the linters and loom.
 //!
-//! A failure hides no other: every step runs, but for those that a failed build cannot have, and the end of the output lists the failures with
-//! their output. Each step has its own temporary folder and a time limit. What each step and each
-//! build took stands in `target/tests/times.json`, and decides the order of the next run: the
-//! longest first. `make test` builds this program and calls it.
+//! A failure hides no other: every step runs, but for those that a failed build cannot have. The
+//! end of the output lists the failures with their output. Each step has its own temporary folder
+//! and a time limit. What each step and each build took stands in `target/tests/times.json`, and
+//! decides the order of the next run: the longest first. `make test` builds this program and calls
+//! it.
 
 mod job;
 mod outcome;
