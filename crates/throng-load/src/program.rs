@@ -24,6 +24,7 @@ mod limit;
 mod loops;
 mod matcher;
 mod message;
+mod message_rule;
 mod message_sum;
 mod op;
 mod step_index;
@@ -55,6 +56,7 @@ pub use limit::{LimitScope, LimitedAction, RateLimit};
 pub use loops::{Loop, Turns};
 pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
+pub(crate) use message_rule::MessageRule;
 pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
 pub use step_index::StepIndex;
@@ -64,6 +66,7 @@ pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
 pub use unread::UnreadMessages;
 
+use std::ops::Range;
 use std::time::Duration;
 
 use throng_base::Prng;
@@ -92,6 +95,8 @@ pub struct Program {
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
+    /// Rules of all classes, class after class.
+    rules: Vec<MessageRule>,
     topics: Vec<TopicTemplate>,
     requests: Vec<ChannelRequest>,
     http_requests: Vec<HttpRequest>,
@@ -116,6 +121,8 @@ pub struct ProgramClass {
     pub entry: u32,
     /// Policy after an error.
     pub on_error: OnError,
+    /// Its rules for messages, among those of the program.
+    rules: Range<usize>,
     /// Sum of the weights up to and including this class.
     weight_end: u64,
     /// Sum of its ops.
@@ -174,7 +181,7 @@ impl Program {
     }
 
     /// Returns a range of loop indexes that includes all loops that [contain](Loop::contains) `pc`.
-    pub fn loops_near(&self, pc: u32) -> std::ops::Range<u32> {
+    pub fn loops_near(&self, pc: u32) -> Range<u32> {
         // Loops are sorted by their bodies; an inner loop follows the one that contains it.
         let end = self.loops.partition_point(|looping| looping.body <= pc);
         let outermost = self.loops[..end].iter().rposition(|looping| looping.slot == 0);
@@ -245,6 +252,11 @@ impl Program {
     /// Returns the pattern of an [`Op::ExpectMessage`].
     pub fn pattern(&self, index: u32) -> &MessagePattern {
         &self.patterns[index as usize]
+    }
+
+    /// Returns the rules for messages of class `class`.
+    pub(crate) fn rules_of(&self, class: usize) -> &[MessageRule] {
+        &self.rules[self.classes[class].rules.clone()]
     }
 
     /// Returns what the op at `pc` waits for, if that is a message.
@@ -371,7 +383,7 @@ impl Program {
     pub(crate) fn users_of_classes(&self, classes: &[usize], users: u64) -> u64 {
         let (blocks, rest) = (users / self.weight_total, users % self.weight_total);
         let is_own = |user: &u64| classes.contains(&self.class_of(*user));
-        let count = |users: std::ops::Range<u64>| users.filter(is_own).count() as u64;
+        let count = |users: Range<u64>| users.filter(is_own).count() as u64;
         let in_block = if blocks > 0 { count(0..self.weight_total) } else { 0 };
         blocks * in_block + count(users - rest..users)
     }

@@ -25,6 +25,7 @@ mod meant;
 mod measured;
 pub(crate) mod node;
 mod on_error;
+mod on_message;
 mod params;
 mod probe;
 mod protocol;
@@ -54,6 +55,7 @@ pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users
 pub(crate) use load::{outline, phase_name, read_curve};
 pub use node::{Kind as YamlKind, Node as YamlNode};
 pub use on_error::OnError;
+pub use on_message::MessageRule;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use protocol::Protocol;
@@ -127,6 +129,8 @@ pub struct Class {
     pub steps: Vec<Step>,
     /// Policy after an error.
     pub on_error: OnError,
+    /// What each user does when certain messages come, whatever step it is in.
+    pub on_message: Vec<MessageRule>,
 }
 
 impl Scenario {
@@ -255,15 +259,16 @@ fn read(
             let list = step_list::read(reader, user, "`user`", STEPS);
             let on_error =
                 on_error.map_or(Some(OnError::default()), |node| on_error::read(reader, node));
+            let on_message = on_message::read(reader, fields.get("on_message"));
             let name = "user".to_owned();
-            list.zip(on_error).map(|(list, on_error)| {
-                vec![Class { name, weight: 1, steps: list.steps, on_error }]
+            list.zip(on_error).zip(on_message).map(|((list, on_error), on_message)| {
+                vec![Class { name, weight: 1, steps: list.steps, on_error, on_message }]
             })
         }
         (None, Some(users)) => {
-            if on_error.is_some() {
-                let span = fields.key_span("on_error");
-                reader.error(span, "`on_error` belongs in each class of `users`", "move it there");
+            for key in ["on_error", "on_message"].into_iter().filter(|key| fields.has(key)) {
+                let title = format!("`{key}` belongs in each class of `users`");
+                reader.error(fields.key_span(key), title, "move it there");
             }
             read_classes(reader, users)
         }
@@ -358,7 +363,7 @@ fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
 fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class> {
     let name = reader.text(name, "the key of a class", "a name")?.to_owned();
     let what = format!("the class `{name}`");
-    let fields = reader.fields(node, &what, &["weight", "user", "on_error"])?;
+    let fields = reader.fields(node, &what, &["weight", "user", "on_error", "on_message"])?;
     let weight = match fields.get("weight") {
         None => Some(1),
         Some(node) => read_weight(reader, node),
@@ -371,7 +376,8 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     reader.names.begin_class();
     reader.cues.begin_class();
     let list = steps.and_then(|node| step_list::read(reader, node, "`user`", STEPS));
-    Some(Class { name, weight: weight?, steps: list?.steps, on_error: on_error? })
+    let on_message = on_message::read(reader, fields.get("on_message"))?;
+    Some(Class { name, weight: weight?, steps: list?.steps, on_error: on_error?, on_message })
 }
 
 fn read_weight(reader: &mut Reader<'_>, node: &Node) -> Option<u32> {
@@ -420,7 +426,7 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 15] = [
     "target",
     "protocol",
     "data",
@@ -430,6 +436,7 @@ const KEYS: [&str; 14] = [
     "user",
     "users",
     "on_error",
+    "on_message",
     "teardown",
     "probe",
     "thresholds",

@@ -41,6 +41,8 @@ mod transaction;
 pub(crate) mod wait;
 mod wait_for;
 
+pub(crate) use expect::read_rule_pattern;
+
 use crate::scenario::step::StepKind;
 
 /// All steps, in the order in which mistakes and documents name them.
@@ -74,6 +76,10 @@ pub(crate) const STEPS: &[StepKind] = &[
     stay::KIND,
     close::KIND,
 ];
+
+/// The steps of a rule of `on_message`: none of them waits.
+pub(crate) const RULE_STEPS: &[StepKind] =
+    &[send::KIND, set::KIND, signal::KIND, branch::KIND, choose::KIND];
 
 #[cfg(test)]
 mod tests;

@@ -69,7 +69,7 @@ pub use limits::LimitSummary;
 pub use machines::{LostTime, RunMachineSummary};
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub use operations::{
-    BroadcastSummary, HeartbeatSummary, JoinSummary, MessageSummary, PushSummary,
+    BroadcastSummary, HeartbeatSummary, JoinSummary, MessageSummary, PushSummary, RulesSummary,
 };
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
@@ -116,6 +116,9 @@ pub struct Summary {
     /// Heartbeats, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heartbeat: Option<HeartbeatSummary>,
+    /// Rules of `on_message`, if they took messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_message: Option<RulesSummary>,
     /// Probes, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broadcast: Option<BroadcastSummary>,

@@ -86,7 +86,7 @@ impl TraceFormat<'_> {
         }
         match self.program.op(pc) {
             Op::End => return one("end of the steps"),
-            Op::LoopEnd { .. } => return Vec::new(),
+            Op::LoopEnd { .. } | Op::Jump { .. } => return Vec::new(),
             _ => {}
         }
         let origin = self.program.origin(pc);

@@ -28,6 +28,7 @@ impl Program {
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),
+            rules: Vec::new(),
             topics: Vec::new(),
             requests: Vec::new(),
             http_requests: Vec::new(),
@@ -56,10 +57,14 @@ impl Program {
         compile_steps(&class.steps, &mut compiler);
         compiler.push(Op::End, OpFacts::of_role(OpRole::Ends));
         let sum = compiler.sum;
+        let rules = compiler.rules(&class.on_message);
+        let first_rule = self.rules.len();
+        self.rules.extend(rules);
         self.classes.push(ProgramClass {
             name: class.name.clone(),
             entry,
             on_error: class.on_error,
+            rules: first_rule..self.rules.len(),
             weight_end: self.weight_total,
             sum,
         });

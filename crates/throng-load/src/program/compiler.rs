@@ -25,7 +25,9 @@ pub(crate) struct Compiler<'a> {
     /// Name of the present step, until an op has it.
     step: Option<StepIndex>,
     /// Step that is compiled.
-    origin: StepOrigin,
+    pub(super) origin: StepOrigin,
+    /// True for the ops of a rule, which are no part of the dialogue that is measured.
+    pub(super) is_in_rule: bool,
     /// Sum of the ops so far, in the loop that is compiled.
     pub(super) sum: OpSum,
 }
@@ -34,7 +36,8 @@ impl<'a> Compiler<'a> {
     pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
         let (entry, origin) = (program.ops.len() as u32, StepOrigin::default());
         let (depth, transactions, step, sum) = (0, 0, None, OpSum::NONE);
-        Self { program, target, entry, depth, transactions, step, origin, sum }
+        let is_in_rule = false;
+        Self { program, target, entry, depth, transactions, step, origin, is_in_rule, sum }
     }
 
     /// Begins a step: its name belongs to the first of its ops that waits for the server.
@@ -48,7 +51,14 @@ impl<'a> Compiler<'a> {
     }
 
     /// Appends an op.
-    pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
+    pub(crate) fn push(&mut self, op: Op, mut facts: OpFacts) {
+        if self.is_in_rule {
+            let role = match facts.role {
+                OpRole::Branches => OpRole::Branches,
+                _ => OpRole::Neutral,
+            };
+            facts = OpFacts { role, latency: None, ..facts };
+        }
         let receives = matches!(facts.role, OpRole::Receives);
         let step = if facts.latency.is_some() || receives { self.step.take() } else { None };
         let facts = OpFacts { step, ..facts };
@@ -191,8 +201,11 @@ impl<'a> Compiler<'a> {
     }
 
     /// Appends the waits for the turns that limits give to a step that does this. In a scenario
-    /// without limits there are none.
+    /// without limits there are none, and none in a rule, which never waits.
     pub(crate) fn limit(&mut self, action: LimitedAction) {
+        if self.is_in_rule {
+            return;
+        }
         for (index, limit) in self.program.limits.clone().iter().enumerate() {
             if limit.action == action {
                 let op = Op::AwaitTurn { limit: index as u16 };

@@ -109,7 +109,7 @@ fn take_steps(
     // next.
     let options = &LoadOptions { seed: Some(fresh_seed()), ..options.clone() };
     let (name, steps) = (key.to_owned(), steps.to_vec());
-    let class = Class { name, weight: 1, steps, on_error: OnError::Stop };
+    let class = Class { name, weight: 1, steps, on_error: OnError::Stop, on_message: Vec::new() };
     let plan = solo::plan(scenario, class, 0, SPAN_MAX, options)?;
     let solo = SoloRun::start(plan, 0, SPAN_MAX, watch.is_full)?;
     let mut lines = LastLines::default();

@@ -75,6 +75,11 @@ impl<'n> Fields<'n> {
         self.entries.iter().find(|(name, ..)| *name == key).map(|(.., value)| *value)
     }
 
+    /// Reports whether the mapping has `key`.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
     /// Returns the span of `key` itself.
     pub(crate) fn key_span(&self, key: &str) -> Range<usize> {
         let entry = self.entries.iter().find(|(name, ..)| *name == key);

@@ -109,6 +109,20 @@ pub(super) fn read(
     Some(StepList { steps, ends })
 }
 
+/// Reads steps that a user takes while it is connected.
+pub(super) fn read_connected(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+    kinds: &'static [StepKind],
+) -> Option<Vec<Step>> {
+    let steps = read_list(reader, node, what, kinds, Nesting::default())?;
+    let mut flow = Flow::new(reader);
+    flow.connect();
+    check_steps(&steps, &mut flow);
+    Some(steps)
+}
+
 /// Returns the names under which the steps below `node` store values.
 fn stored_names(node: &Node) -> Vec<String> {
     match &node.kind {

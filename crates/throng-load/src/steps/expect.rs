@@ -10,11 +10,12 @@ use super::prelude::*;
 use crate::program::{
     BytesPattern, IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable,
 };
+use crate::scenario::reader::Fields;
 use crate::user::named;
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
-use crate::user::unasked;
+use crate::user::{on_message, unasked};
 
 pub(super) use pattern::check_steady;
 use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
@@ -126,6 +127,21 @@ fn read_message(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expe
     Some(Expect { answer, timeout: timeout? })
 }
 
+/// Reads a rule of `on_message`: its fields, and which messages it takes.
+pub(crate) fn read_rule_pattern<'n>(
+    reader: &mut Reader<'_>,
+    node: &'n Node,
+    what: &str,
+) -> Option<(Fields<'n>, Option<MessagePattern>)> {
+    let fields = reader.fields(node, what, &keys(&["capture", "do"]))?;
+    let pattern = read_pattern(reader, &fields, what);
+    let captures = read_captures(reader, &fields);
+    let pattern = pattern
+        .zip(captures)
+        .map(|(pattern, captures)| MessagePattern::new(pattern, captures, true));
+    Some((fields, pattern))
+}
+
 /// Default time-out of an answer.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
@@ -210,6 +226,9 @@ pub(crate) fn message_received(
     cx: &mut UserContext<'_>,
     message: IncomingMessage<'_>,
 ) -> StepOutcome {
+    if on_message::take(cx, message) {
+        return StepOutcome::Wait;
+    }
     cx.user.flags.note_received();
     let (Some(UserWait::Answer { .. }), Op::ExpectMessage { pattern, .. }) =
         (cx.user.wait(), cx.op())

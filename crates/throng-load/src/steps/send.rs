@@ -113,25 +113,31 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     if let Some(flow) = check_can_send(cx) {
         return flow;
     }
-    let program = cx.rules.program;
-    let template = program.template(template);
-    let text = if frame == Frame::Raw {
-        &mut *cx.out
-    } else {
-        cx.encoder.text.clear();
-        &mut cx.encoder.text
-    };
-    let begin = text.len();
-    cx.user.render(program, |scope| template.render(scope, text));
-    for part in program.sent_parts() {
-        part.store(&text[begin..], |slot, value| cx.user.memory.store(slot, value));
-    }
-    match frame {
-        Frame::Raw => cx.trace_output(begin, |bytes| Payload::Bytes(bytes)),
-        Frame::Text => cx.write_text(),
-        Frame::Binary => cx.write_binary(),
+    let begin = write(cx, template, frame);
+    let text = if frame == Frame::Raw { &cx.out[begin..] } else { &cx.encoder.text };
+    for part in cx.rules.program.sent_parts() {
+        part.store(text, |slot, value| cx.user.memory.store(slot, value));
     }
     complete(cx)
+}
+
+/// Writes the message of a template to the output. Returns the length of the output before it.
+pub(crate) fn write(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> usize {
+    let program = cx.rules.program;
+    let template = program.template(template);
+    let begin = cx.out.len();
+    if frame == Frame::Raw {
+        cx.user.render(program, |scope| template.render(scope, cx.out));
+        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
+        return begin;
+    }
+    cx.encoder.text.clear();
+    cx.user.render(program, |scope| template.render(scope, &mut cx.encoder.text));
+    match frame {
+        Frame::Binary => cx.write_binary(),
+        Frame::Text | Frame::Raw => cx.write_text(),
+    }
+    begin
 }
 
 /// Sends random bytes: raw on TCP, as one binary message on a WebSocket.
@@ -139,6 +145,12 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
     if let Some(flow) = check_can_send(cx) {
         return flow;
     }
+    write_random(cx, bytes);
+    complete(cx)
+}
+
+/// Writes random bytes to the output.
+pub(crate) fn write_random(cx: &mut UserContext<'_>, bytes: usize) {
     let is_raw = cx.is_tcp();
     let out = if is_raw { &mut *cx.out } else { &mut cx.encoder.text };
     let begin = if is_raw { out.len() } else { 0 };
@@ -149,7 +161,6 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
     } else {
         cx.write_binary();
     }
-    complete(cx)
 }
 
 /// Notes that a message has been sent. A large output leaves before the next step, which then sees

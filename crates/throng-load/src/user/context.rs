@@ -64,6 +64,8 @@ pub(crate) struct ClassTraits {
     pub(crate) expects: bool,
     /// Its users close by RST. Users that are still connected at the end of the run do so too.
     pub(crate) resets: bool,
+    /// It has rules for messages.
+    pub(crate) has_rules: bool,
 }
 
 /// Status of a user's socket.
@@ -125,8 +127,11 @@ impl ClassTraits {
     /// Returns the traits of all classes.
     pub(crate) fn of(program: &Program) -> Vec<Self> {
         let classes = 0..program.classes().len();
-        let traits = classes
-            .map(|class| Self { expects: program.expects(class), resets: program.resets(class) });
+        let traits = classes.map(|class| Self {
+            expects: program.expects(class),
+            resets: program.resets(class),
+            has_rules: !program.rules_of(class).is_empty(),
+        });
         traits.collect()
     }
 }
@@ -178,9 +183,14 @@ impl<'a> UserContext<'a> {
 
     /// Shows the op that begins, if the user is watched.
     pub(super) fn trace_op(&mut self) {
+        self.trace_op_at(self.user.pc());
+    }
+
+    /// Shows that the op at `pc` begins, if the user is watched.
+    pub(super) fn trace_op_at(&mut self, pc: u32) {
         if self.is_traced {
             let scope = self.user.scope_of_answer(self.rules.program, self.rules.seed);
-            (self.actions)(UserAction::Trace(self.user.pc(), TraceEvent::OpBegun(scope)));
+            (self.actions)(UserAction::Trace(pc, TraceEvent::OpBegun(scope)));
         }
     }
 

@@ -106,6 +106,13 @@ counters! {
         /// Answers that may be late answers to the previous request, which timed out. No histogram
         /// contains them.
         answers_out_of_step,
+        /// Messages that a rule of `on_message` took. No step saw them.
+        rules_matched,
+        /// Messages that rules of `on_message` sent. `messages_sent` has none of them.
+        rules_sent,
+        /// Messages that rules of `on_message` did not send, because the server did not take the
+        /// bytes sent before.
+        rules_blocked,
         /// Gauge: channels that users are joined to.
         joined: gauge,
         /// `join` steps begun.

@@ -4,7 +4,9 @@ use throng_base::units::{brief_rate, plural};
 
 use super::operations::{Operation, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
-use crate::summary::{CueSummary, LimitSummary, MessageSummary, StepSummary, Summary};
+use crate::summary::{
+    CueSummary, LimitSummary, MessageSummary, RulesSummary, StepSummary, Summary,
+};
 use crate::validity::is_owned;
 use crate::{CueWaits, LatencySummary};
 
@@ -16,6 +18,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(clocks_note(summary));
     notes.extend(connects_note(summary));
     notes.extend(unrequested_note(summary));
+    notes.extend(rules_note(summary));
     notes.extend(lateness_note(summary));
     notes.extend(retries_note(summary));
     notes.extend(cues_note(summary));
@@ -147,6 +150,21 @@ fn unrequested_note(summary: &Summary) -> Option<String> {
         let unasked = count(unasked as f64);
         format!("{unasked} other {messages} arrived (broadcasts, presence). {of_others}")
     })
+}
+
+/// Says what rules of `on_message` took and sent: no row counts these messages.
+fn rules_note(summary: &Summary) -> Option<String> {
+    let RulesSummary { matched, sent, blocked } = summary.on_message.as_ref()?;
+    let left_out = match blocked {
+        0 => String::new(),
+        n => format!(" {} were not sent: the server did not read.", count(*n as f64)),
+    };
+    Some(format!(
+        "Rules of `on_message` took {} {} and sent {}. The rows above have none of them.{left_out}",
+        count(*matched as f64),
+        plural(*matched, "message", "messages"),
+        count(*sent as f64),
+    ))
 }
 
 /// Names the first latency whose slowest value was the generator's own.

@@ -19,7 +19,8 @@ use super::step_summary::StepFolds;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, GeneratorSummary,
     HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary,
-    PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
+    PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary,
+    UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, MissingMachine, ValidityFacts};
@@ -188,6 +189,7 @@ impl SummaryFold {
             push,
             http,
             heartbeat: self.heartbeat(),
+            on_message: self.on_message(),
             broadcast,
             steps,
             errors: errors.clone(),
@@ -403,6 +405,15 @@ impl SummaryFold {
             sent: counters.heartbeats_sent,
             answered: counters.heartbeats_answered,
             missed: counters.heartbeats_missed,
+        })
+    }
+
+    fn on_message(&self) -> Option<RulesSummary> {
+        let counters = &self.load.last.counters;
+        (counters.rules_matched > 0).then_some(RulesSummary {
+            matched: counters.rules_matched,
+            sent: counters.rules_sent,
+            blocked: counters.rules_blocked,
         })
     }
 

@@ -121,6 +121,18 @@ pub struct HeartbeatSummary {
     pub missed: u64,
 }
 
+/// Messages that rules of `on_message` took and sent. Those of the steps have none of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RulesSummary {
+    /// Messages that a rule took.
+    pub matched: u64,
+    /// Messages that rules sent.
+    pub sent: u64,
+    /// Messages that rules did not send: the server did not take the bytes sent before.
+    pub blocked: u64,
+}
+
 /// Probes: messages to all users, and the times of their deliveries.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -9,6 +9,7 @@ mod http;
 mod limits;
 mod load;
 mod names;
+mod on_message;
 mod probe;
 mod setup;
 mod steps;
@@ -196,7 +197,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `limits`, `setup`, `user`, `users`, `on_error`, `teardown`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `data`, `load`, `limits`, `setup`, `user`, `users`, `on_error`, `on_message`, `teardown`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 
@@ -316,7 +317,7 @@ error: unknown key `wieght` in the class `b`
 6 |   b: {wieght: 2, on_error: retry}
   |       ^^^^^^ did you mean `weight`?
   |
-  = help: expected one of: `weight`, `user`, `on_error`
+  = help: expected one of: `weight`, `user`, `on_error`, `on_message`
 
 error: unknown `on_error` `retry`
  --> test.yaml:6:28
