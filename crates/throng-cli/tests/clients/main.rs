@@ -28,6 +28,7 @@ mod prometheus;
 mod readme;
 mod schema;
 mod shared_topics;
+mod socket_io;
 mod tools;
 mod tsung;
 #[path = "../../../throng-server/tests/server/wire.rs"]

@@ -58,8 +58,9 @@ impl CloseTimes {
     pub(super) fn remedy(self) -> String {
         match self {
             Self::Idle(ms) => format!(
-                "send something more often than each {} (a heartbeat, a ping), or raise the idle \
-                 time-out of the server and of each proxy before it (nginx: proxy_read_timeout)",
+                "send something more often than each {} (a heartbeat, a ping), answer the server's \
+                 own pings (`on_message`), or raise the idle time-out of the server and of each \
+                 proxy before it (nginx: proxy_read_timeout)",
                 micros(ms * 1000)
             ),
             Self::Age(ms) => format!(
@@ -68,8 +69,8 @@ impl CloseTimes {
                 micros(ms * 1000)
             ),
             Self::IdleOrAge(ms) => format!(
-                "send something each {} (a heartbeat, a ping): if connections then live longer, \
-                 raise the idle time-out of the server or of a proxy before it; if not, find the \
+                "send something each {} (a heartbeat, a ping), or answer the server's own pings \
+                 (`on_message`): if connections then live longer, raise the idle time-out of the server or of a proxy before it; if not, find the \
                  limit on their age",
                 micros(ms * 500)
             ),

@@ -203,9 +203,9 @@ fn in_a_wait(run: &RunView<'_>, kind: &str) -> String {
 const IDLE_WORDS: [&str; 6] =
     ["idle", "inactiv", "timeout", "time-out", "timed out", "no activity"];
 
-const IDLE_REMEDY: &str = "send something during the waits (a heartbeat, a ping), or raise the \
-                           idle time-out of the server and of each proxy before it (nginx: \
-                           proxy_read_timeout)";
+const IDLE_REMEDY: &str = "send something during the waits (a heartbeat, a ping), answer the \
+                           server's own pings (`on_message`), or raise the idle time-out of the \
+                           server and of each proxy before it (nginx: proxy_read_timeout)";
 
 /// What the server answered before it closed, on connections of the kind that it closed most.
 struct Answered {
