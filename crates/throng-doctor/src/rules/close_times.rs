@@ -70,8 +70,8 @@ impl CloseTimes {
             ),
             Self::IdleOrAge(ms) => format!(
                 "send something each {} (a heartbeat, a ping), or answer the server's own pings \
-                 (`on_message`): if connections then live longer, raise the idle time-out of the server or of a proxy before it; if not, find the \
-                 limit on their age",
+                 (`on_message`): if connections then live longer, raise the idle time-out of the \
+                 server or of a proxy before it; if not, find the limit on their age",
                 micros(ms * 500)
             ),
         }
