@@ -9,7 +9,7 @@ use crate::tools::{Tool, clients};
 
 /// No `expect` skips a message: rules take all that the server sends beside the answers.
 const USER: &str = r#"
-load: [arrivals: {rate: 60/s, for: 1s}]
+load: [arrivals: {rate: 60/s, for: 1s, spacing: even}]
 on_error: stop
 on_message:
   - {text: '2', do: [send: '3']}
