@@ -55,11 +55,11 @@ fn users_of_socket_io_answer_pings_and_questions_while_they_do_other_things() {
     let rules = &summary["on_message"];
     // Four messages of each user, and the one that opens socket.io's session.
     assert_eq!(number(&summary["message"]["answered"]), 60 * 5);
-    assert_eq!(summary["message"]["unasked"], 0, "{summary:#}");
+    // The question after a user's last message may find its connection closing.
+    assert!(number(&summary["message"]["unasked"]) <= 60, "{summary:#}");
     assert_eq!(number(&counted["messages"]), 60 * 4);
     let (pongs, acks) = (number(&counted["pongs"]), number(&counted["acks"]));
     assert_eq!(number(&rules["sent"]), pongs + acks, "{rules} {counted}");
     assert_eq!(number(&rules["matched"]), pongs + acks, "{rules} {counted}");
-    // The question after a user's last message may come too late.
     assert!(acks >= 60 * 3 && pongs >= 60, "{counted}");
 }
