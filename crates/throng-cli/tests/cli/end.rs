@@ -148,14 +148,15 @@ fn a_run_whose_files_are_not_whole_is_no_success() {
     let server = place.serve(&["ok"]);
     let load = "[{arrivals: {rate: 50/s, for: 1s}}]";
     place.write("few.yaml", &server.scenario(load, "[connect, close]"));
-    let run = ["run", "few.yaml", "--no-calibrate", "--interval", "100ms"];
-    place.throng(&[&run[..], &["--json", "whole.json"]].concat());
+    let run = ["run", "few.yaml", "--interval", "100ms"];
+    let whole = place.throng(&[&run[..], &["--json", "whole.json"]].concat());
+    assert!(matches!(whole.code, Some(0 | 3)), "{whole:#?}");
     // Files may grow to half of what the run has to write.
     let limited = |bytes: u64, args: &[&str]| {
         let args = [&run[..], args].concat().join(" ");
         let blocks = bytes / 512;
         // Without the signal, a write beyond the limit fails as it does on a full disk.
-        let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec throng {args}");
+        let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec throng {args} --no-calibrate");
         let finished = place.shell(&line);
         // On a busy machine, the run is invalid besides.
         assert!(matches!(finished.code, Some(3 | 5)), "{finished:#?}");
@@ -245,7 +246,8 @@ fn a_run_file_that_cannot_grow_is_reported_and_the_run_continues() {
     // 80 blocks of 512 bytes hold the first line and a few intervals.
     let finished =
         place.shell("ulimit -f 80; exec throng run talk.yaml --no-calibrate --interval 100ms");
-    assert!(matches!(finished.code, Some(0 | 3)), "{finished:#?}");
+    // On a busy machine, the run is invalid besides.
+    assert!(matches!(finished.code, Some(5 | 3)), "{finished:#?}");
     assert!(finished.stdout.contains("the run file is incomplete"), "{finished:#?}");
     let lines = finished.stdout.lines().filter(|line| line.contains("connected 5 ")).count();
     assert!(lines >= 3, "the run continued: {finished:#?}");

@@ -200,7 +200,7 @@ fn a_report_through_a_link_does_not_replace_the_run_file_and_costs_no_result() {
     place.write("few.yaml", &server.scenario("[{ramp: {to: 3, over: 300ms}}]", "[connect, close]"));
     std::os::unix::fs::symlink("a.json", place.path("link.json")).unwrap();
     let run = ["run", "few.yaml", "--record", "a.json", "--report", "link.json"];
-    let said = place.throng(&[&run[..], &["--json", "result.json"]].concat()).exits_with(2);
+    let said = place.throng(&[&run[..], &["--json", "result.json"]].concat()).exits_with(5);
     said.stderr_contains(&["cannot write link.json: it is a run file"]);
     let run_file = std::fs::read_to_string(place.path("a.json")).unwrap();
     assert!(run_file.starts_with("{\"schema\"") && run_file.lines().count() > 2, "{run_file}");
