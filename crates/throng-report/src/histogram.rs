@@ -164,9 +164,9 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads the output of [`encode`](Self::encode), or of another HdrHistogram library with at most
-    /// three significant digits and a highest value of at most twelve days. Values are capped at
-    /// two minutes.
+    /// Reads the output of [`encode`](Self::encode), or of another HdrHistogram library with at
+    /// most three significant digits and a highest value of at most twelve days. Values are capped
+    /// at two minutes.
     ///
     /// # Errors
     /// The text is no such histogram, or histograms that are read within

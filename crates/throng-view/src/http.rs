@@ -4,6 +4,7 @@
 //! places are taken, so idle connections cost a scrape or a page nothing. See [`HttpLimits`].
 
 mod connection;
+mod limits;
 mod place;
 mod places;
 mod stream;
@@ -18,6 +19,7 @@ use axum::Router;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
+use limits::HttpLimits;
 use places::Places;
 
 /// A running HTTP server. Dropping it closes all its connections.
@@ -26,29 +28,6 @@ pub struct HttpServer {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-/// The limits of an HTTP server.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HttpLimits {
-    /// The most connections.
-    pub(crate) connections_max: usize,
-    /// The time in which a request's head must arrive whole.
-    pub(crate) head_timeout: Duration,
-    /// The time without a byte in either direction, while the server waits for the client. A stream
-    /// of events waits for the server, and has no such time.
-    pub(crate) idle_timeout: Duration,
-}
-
-impl Default for HttpLimits {
-    /// A page takes two connections, and a scraper one.
-    fn default() -> Self {
-        Self {
-            connections_max: 128,
-            head_timeout: Duration::from_secs(5),
-            idle_timeout: Duration::from_secs(30),
-        }
-    }
 }
 
 impl HttpServer {

@@ -95,7 +95,8 @@ fn a_session_that_fetches_nothing_shares_what_it_keeps_with_all_others() {
 #[test]
 fn polls_that_wait_and_do_not_read_share_their_answer() {
     let polls = 800;
-    let victim = Victim::serve(&["channels", "--cores", "2", "--sndbuf", "16KiB"]);
+    let flags = ["channels", "--cores", "2", "--sndbuf", "16KiB", "--poll-sessions-max", "10k"];
+    let victim = Victim::serve(&flags);
     let mut waiting: Vec<Http> = Vec::new();
     for _ in 0..polls {
         let mut http = Http::connect_small(victim.addr());

@@ -1,8 +1,9 @@
 //! JUnit XML: a test suite a run, for CI servers that show test results.
 //!
 //! The suite passes exactly if the run's exit code is 0. A test case each says whether the run
-//! completed and is written, whether its numbers are valid, and whether it met each threshold. What is not the
-//! target's fault is an *error*: the run says nothing about the target. The others are *failures*.
+//! completed and is written, whether its numbers are valid, and whether it met each threshold. What
+//! is not the target's fault is an *error*: the run says nothing about the target. The others are
+//! *failures*.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -12,6 +12,8 @@ use super::topic::Topic;
 pub(crate) enum MoreChannels<J> {
     /// At most [`SEARCHED_MAX`]; or any number, once the connection ends and takes all of them out.
     Few(Vec<J>),
+    /// In a box: an idle connection pays for a list alone.
+    #[expect(clippy::box_collection, reason = "the enum must not be larger than a list")]
     Many(Box<HashMap<TopicName, J>>),
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::HttpLimits;
+use super::limits::HttpLimits;
 
 /// What is known of a connection that has a place.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-use super::HttpLimits;
+use super::limits::HttpLimits;
 use super::place::PlaceState;
 
 /// The places of all connections: at most [`HttpLimits::connections_max`].

@@ -12,7 +12,8 @@ use axum::http::StatusCode;
 use axum::routing::get;
 use futures_util::stream::{once, unfold};
 
-use super::{HttpLimits, HttpServer};
+use super::HttpServer;
+use super::limits::HttpLimits;
 
 fn started(limits: HttpLimits) -> HttpServer {
     let router = Router::new()
