@@ -90,6 +90,7 @@ pub const LIMITS: WebSocketLimits = WebSocketLimits {
     body_bytes_max: 256,
     frame_bytes_max: 1_024,
     message_bytes_max: 2_048,
+    inflate_ratio_max: 100,
     handshake_timeout_ms: 10_000,
     message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use throng_load::scenario::{Diagnostic, Diagnostics};
 use throng_report::threshold::ThresholdError;
 
-use crate::{Failure, output};
+use crate::Failure;
 
 /// Parses the value of `flag`.
 ///
@@ -24,5 +24,5 @@ pub(crate) fn parse<T: FromStr<Err = ThresholdError>>(
 /// Returns the failure that shows a mistake in the value of `flag`.
 pub(crate) fn mistaken(flag: &str, text: &str, mistake: Diagnostic) -> Failure {
     let mistakes = Diagnostics::new(flag, text, vec![mistake]);
-    Failure::rendered(mistakes.render(output::stderr_has_colors()))
+    Failure::mistakes(mistakes)
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
+use throng_load::scenario::Diagnostics;
 use throng_report::RunExit;
 use throng_report::search::{SearchEnd, SearchRecord};
 
@@ -18,7 +19,8 @@ macro_rules! exit_codes {
      this means
   3  the result is invalid: it measures the generator, not the target
   4  incomplete: Ctrl-C, SIGTERM, `throng ctl`, `throng fleet stop`, a key, the page or --pause-max
-     ended the run before its plan did"
+     ended the run before its plan did
+  5  the run met every threshold, but a file of it could not be written whole"
     };
 }
 pub(crate) use exit_codes;
@@ -36,9 +38,16 @@ pub(crate) enum Exit {
     Invalid,
     /// 4: ended before it was complete.
     Incomplete,
+    /// 5: completed, every threshold was met, and a file or standard output is not whole.
+    Unwritten,
 }
 
 impl Exit {
+    /// Returns the outcome if an output is not whole after all else is known.
+    pub(crate) fn or_unwritten(self) -> Self {
+        if self == Self::Met { Self::Unwritten } else { self }
+    }
+
     /// Returns the outcome of a search.
     pub(crate) fn of_search(record: &SearchRecord) -> Self {
         let Some(end) = record.end else { return Self::Incomplete };
@@ -59,6 +68,7 @@ impl From<RunExit> for Exit {
             RunExit::Unreached => Self::CannotRun,
             RunExit::Invalid => Self::Invalid,
             RunExit::Incomplete => Self::Incomplete,
+            RunExit::Unwritten => Self::Unwritten,
         }
     }
 }
@@ -71,28 +81,43 @@ impl From<Exit> for ExitCode {
             Exit::CannotRun => 2,
             Exit::Invalid => 3,
             Exit::Incomplete => 4,
+            Exit::Unwritten => UNWRITTEN,
         })
     }
 }
 
-/// The command could not run: exit code 2. The text says why, and what to type instead.
+/// The exit code of what was done, but not written whole.
+const UNWRITTEN: u8 = 5;
+
+/// The command could not run: exit code 2, unless it says another. The text says why, and what to
+/// type instead.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    text: String,
-    /// Whether the text already contains `error:`, as a rendered diagnostic does.
-    is_rendered: bool,
+    text: FailureText,
     code: u8,
+}
+
+#[derive(Debug)]
+enum FailureText {
+    Sentence(String),
+    /// Mistakes, each with the line that it is in.
+    Mistakes(Diagnostics),
 }
 
 impl Failure {
     /// Returns a failure with a sentence.
     pub(crate) fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_rendered: false, code: 2 }
+        Self { text: FailureText::Sentence(text.into()), code: 2 }
     }
 
-    /// Returns a failure with a whole report, with its own heading and colours.
-    pub(crate) fn rendered(text: String) -> Self {
-        Self { text, is_rendered: true, code: 2 }
+    /// Returns the failure to read what has these mistakes.
+    pub(crate) fn mistakes(mistakes: Diagnostics) -> Self {
+        Self { text: FailureText::Mistakes(mistakes), code: 2 }
+    }
+
+    /// Returns the failure of a command that has done its work, and could not write it.
+    pub(crate) fn unwritten(self) -> Self {
+        self.with_code(UNWRITTEN)
     }
 
     /// Returns the failure with another exit code, for a command that started this one.
@@ -102,13 +127,16 @@ impl Failure {
 
     /// Prints the failure and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
-        let error = if output::stderr_has_colors() { "\x1b[1;31merror:\x1b[0m" } else { "error:" };
-        if self.is_rendered {
-            output::print_error(&self.text);
-        } else {
-            output::print_error(format!("{error} {}", self.text));
-        }
+        self.print();
         ExitCode::from(self.code)
+    }
+
+    /// Prints the failure.
+    pub(crate) fn print(&self) {
+        match &self.text {
+            FailureText::Sentence(text) => output::print_failure(text),
+            FailureText::Mistakes(mistakes) => output::print_mistakes(mistakes),
+        }
     }
 }
 
@@ -120,6 +148,9 @@ impl<E: std::error::Error> From<E> for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match &self.text {
+            FailureText::Sentence(text) => f.write_str(text),
+            FailureText::Mistakes(mistakes) => fmt::Display::fmt(mistakes, f),
+        }
     }
 }

@@ -88,10 +88,14 @@ Examples:
 );
 
 fn main() -> ExitCode {
-    match run(Throng::parse().command) {
-        Ok(exit) => exit.into(),
-        Err(failure) => failure.report(),
-    }
+    output::escape_panics();
+    let exit = match run(Throng::parse().command) {
+        Ok(exit) => exit,
+        Err(failure) => return failure.report(),
+    };
+    // What was printed is a part of the result.
+    let lost = output::stdout_failure().filter(|_| exit == Exit::Met);
+    lost.map_or(exit.into(), |failure| failure.report())
 }
 
 fn run(command: Command) -> Result<Exit, Failure> {

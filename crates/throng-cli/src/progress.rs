@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_control::ControlTarget;
 use throng_lab::RunContent;
 use throng_report::Interval;
-use throng_report::render::{escape, progress_line};
+use throng_report::render::progress_line;
 use throng_report::runfile::RunHeader;
 use throng_view::terminal::{Screen, TerminalModel, TerminalView, screen};
 
@@ -67,7 +67,7 @@ impl Progress {
     pub(crate) fn note(&self, text: &str) {
         match &*self.0 {
             Display::View(view) => view.note(text),
-            Display::Lines { on_stderr, .. } => output::say_beside(*on_stderr, escaped(text)),
+            Display::Lines { on_stderr, .. } => output::say_beside(*on_stderr, text),
         }
     }
 
@@ -119,15 +119,9 @@ impl Progress {
     /// Gives the terminal back, and prints the events and notes that its view has shown.
     pub(crate) fn finish(&self) {
         if let Display::View(view) = &*self.0 {
-            view.close().iter().for_each(|text| output::say(escaped(text)));
+            view.close().iter().for_each(output::say);
         }
     }
-}
-
-/// Returns lines that are safe for a terminal: an event may have a name that a server chose.
-fn escaped(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(escape).collect();
-    lines.join("\n")
 }
 
 /// The rule which intervals get a line: those with events, those in which a phase of a run begins

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
-use throng_report::render::{check_text, escape_lines};
+use throng_report::render::{check_text, escape_json, escape_lines};
 
 use crate::output_place::{self, IS_RUN_FILE, folder_of, is_run_file_at, unwritable};
 use crate::search_file::is_search_file_at;
@@ -141,7 +141,7 @@ impl ReportFile {
 
     fn open(&self) -> io::Result<Output> {
         let path = match &self.place {
-            Place::Stdout => return Ok(Output::Open(Box::new(io::stdout()))),
+            Place::Stdout => return Ok(Output::Open(Box::new(output::stdout()))),
             Place::EndOf(path) => {
                 let file = File::options().append(true).create(true).open(path)?;
                 return Ok(Output::Open(Box::new(file)));
@@ -169,7 +169,7 @@ impl ReportFile {
             Place::Stdout => "standard output".to_owned(),
             Place::File(path) | Place::EndOf(path) => path.display().to_string(),
         };
-        Failure::new(format!("cannot write {place}: {error}"))
+        Failure::new(format!("cannot write {place}: {error}")).unwritten()
     }
 
     fn ended(&self, written: io::Result<()>) -> Result<(), Failure> {
@@ -241,12 +241,16 @@ impl OpenReport {
                 let export = content.export(result);
                 match file.format {
                     ReportFormat::Html => throng_view::write_page(content, result, &mut out),
-                    ReportFormat::Json => writeln!(out, "{}", export.json()),
+                    ReportFormat::Json => {
+                        writeln!(out, "{}", escape_json(&export.json().to_string()))
+                    }
                     ReportFormat::Markdown => out.write_all(export.markdown().as_bytes()),
                     ReportFormat::Junit => out.write_all(export.junit().as_bytes()),
                     ReportFormat::Github => writeln!(out, "{}", export.github()),
                     ReportFormat::Annotations => out.write_all(export.annotations().as_bytes()),
-                    ReportFormat::CodeQuality => writeln!(out, "{:#}", export.code_quality()),
+                    ReportFormat::CodeQuality => {
+                        writeln!(out, "{}", escape_json(&format!("{:#}", export.code_quality())))
+                    }
                     ReportFormat::Text | ReportFormat::Csv => {
                         let text = reader.text(content, result);
                         let text = match file.place {

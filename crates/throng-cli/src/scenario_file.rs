@@ -11,7 +11,7 @@ use throng_load::scenario::{
     with_params,
 };
 
-use crate::{Failure, output, quantity};
+use crate::{Failure, quantity};
 
 /// What a command changes of the scenario.
 #[derive(Clone, Debug, Default, Args)]
@@ -54,9 +54,7 @@ impl From<ScenarioFileError> for Failure {
     fn from(error: ScenarioFileError) -> Self {
         match error {
             ScenarioFileError::Unreadable(failure) => failure,
-            ScenarioFileError::Mistakes(mistakes) => {
-                Self::rendered(mistakes.render(output::stderr_has_colors()))
-            }
+            ScenarioFileError::Mistakes(mistakes) => Self::mistakes(mistakes),
         }
     }
 }

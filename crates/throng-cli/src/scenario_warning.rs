@@ -40,7 +40,7 @@ impl ScenarioWarning {
 /// Prints warnings about a scenario, if there are any.
 pub(crate) fn print_warnings(warnings: &Diagnostics) {
     if !warnings.is_empty() {
-        output::print_error(warnings.render(output::stderr_has_colors()));
+        output::print_mistakes(warnings);
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use throng_report::export::{ReportFormat, search_csv};
-use throng_report::render::{search_markdown, search_text};
+use throng_report::render::{escape_json, search_markdown, search_text};
 use throng_report::search::{SEARCH_HEAD_BYTES, SearchRecord, is_search_file};
 
 use crate::output_place::{begins_with, unwritable};
@@ -43,8 +43,7 @@ pub(crate) fn write(record: &SearchRecord, file: &ReportFile) -> Result<(), Fail
     file.write_with(|mut out| match file.format() {
         ReportFormat::Html => throng_view::write_search_page(record, &mut out),
         ReportFormat::Json => {
-            serde_json::to_writer_pretty(&mut out, record)?;
-            writeln!(out)
+            writeln!(out, "{}", escape_json(&serde_json::to_string_pretty(record)?))
         }
         ReportFormat::Csv => write!(out, "{}", search_csv(record)),
         ReportFormat::Markdown | ReportFormat::Github => {

@@ -37,4 +37,4 @@ pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};
 pub use mailbox::{MESSAGE_BATCH_MAX, MailboxSender};
 pub use permits::Permits;
-pub use socket::{local_addr, peer_addr};
+pub use socket::{local_addr, network_of, peer_addr};

@@ -1,6 +1,6 @@
 //! Socket calls: open, bind, set options, send, receive, close.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -20,6 +20,15 @@ pub fn local_addr(fd: impl AsFd) -> Option<SocketAddr> {
 /// Returns the peer's address of a socket.
 pub fn peer_addr(fd: impl AsFd) -> Option<SocketAddr> {
     rustix::net::getpeername(fd).ok().flatten().and_then(|addr: SocketAddrAny| addr.try_into().ok())
+}
+
+/// Returns the network that an address counts for where each has a share: a host owns all of an
+/// IPv6 /64.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
+        v4 => v4,
+    }
 }
 
 pub(crate) fn listen(spec: &ListenSpec) -> Result<OwnedFd, Errno> {

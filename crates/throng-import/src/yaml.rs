@@ -5,6 +5,8 @@
 
 use std::fmt::Write;
 
+use throng_report::render::is_unsafe;
+
 /// A value, and the comments that stand above it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Yaml {
@@ -172,7 +174,7 @@ impl From<Value> for Yaml {
 /// Writes lines of a comment.
 pub(crate) fn write_comments(lines: &[String], indent: usize, out: &mut String) {
     for line in lines {
-        let line = line.replace(|c: char| c.is_control() || c == '\u{feff}', " ");
+        let line = line.replace(is_unsafe, " ");
         let line = format!("{:indent$}# {line}", "");
         let _ = writeln!(out, "{}", line.trim_end());
     }
@@ -242,7 +244,7 @@ fn quoted(text: &str, is_in_flow: bool) -> String {
     if is_plain(text, is_in_flow) {
         return text.to_owned();
     }
-    let is_printable = !text.chars().any(char::is_control) && !text.contains('\u{feff}');
+    let is_printable = !text.contains(is_unsafe);
     if is_printable && text.contains(['"', '\\']) && !text.contains('\'') {
         return format!("'{text}'");
     }
@@ -254,8 +256,9 @@ fn quoted(text: &str, is_in_flow: bool) -> String {
             '\n' => quoted.push_str("\\n"),
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
-            other if other.is_control() || other == '\u{feff}' => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(other));
+            // A terminal that shows the file must not obey it.
+            other if is_unsafe(other) => {
+                let _ = write!(quoted, "\\U{:08x}", u32::from(other));
             }
             other => quoted.push(other),
         }
@@ -279,6 +282,7 @@ fn is_plain(text: &str, is_in_flow: bool) -> bool {
     let is_number = text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
         && !text.contains(['/', '=', '?']);
     text.starts_with(may_begin)
+        && !text.contains(is_unsafe)
         && !text.ends_with([' ', ':'])
         && text.chars().all(may_stand)
         && !text.contains(": ")
@@ -319,6 +323,15 @@ mod tests {
         let steps = Yaml::list([wait, Yaml::text("close").comment("end")]);
         let expected = "root:\n  - wait: uniform(1s, 3s)\n  # end\n  - close\n";
         assert_eq!(written(&steps), expected);
+    }
+
+    #[test]
+    fn nothing_in_it_is_a_command_to_a_terminal() {
+        let hostile = "a\x1b[2J\u{9b}\u{202e}\u{3164}\u{e0041}'b";
+        let steps = Yaml::map([(hostile, Yaml::text(hostile).comment(hostile))]);
+        let text = written(&steps);
+        assert!(!text.contains(|c| is_unsafe(c) && c != '\n'), "{text:?}");
+        assert_eq!(read(&text)[0][hostile], hostile);
     }
 
     #[test]

@@ -318,6 +318,8 @@ impl<D: GeneratorDriver> App<D> for Generator {
         let limits = WebSocketLimits {
             message_bytes_max: MESSAGE_BYTES_MAX,
             frame_bytes_max: MESSAGE_BYTES_MAX,
+            // What a target sends goes to one user.
+            inflate_ratio_max: usize::MAX,
             ..WebSocketLimits::default()
         };
         Scratch::new(limits, self.run.config.seed ^ self.stats.core_id as u64)

@@ -1,6 +1,6 @@
 //! The outcome of a run, as the exit code of `throng run` and `throng report` reports it.
 
-use throng_base::units::brief_count;
+use throng_base::units::{brief_count, plural};
 
 use crate::runfile::RunEndReason;
 use crate::{Grade, Judgement, Summary};
@@ -19,6 +19,8 @@ pub enum RunExit {
     Invalid,
     /// The run ended before its plan did.
     Incomplete,
+    /// The run met every threshold, and lines of its run file could not be written.
+    Unwritten,
 }
 
 impl RunExit {
@@ -36,6 +38,7 @@ impl RunExit {
             _ if missed || summary.is_unreached() || summary.shortcoming().is_some() => {
                 Self::Missed
             }
+            _ if summary.run.lines_lost > 0 => Self::Unwritten,
             _ => Self::Met,
         }
     }
@@ -48,6 +51,7 @@ impl RunExit {
             Self::Unreached => 2,
             Self::Invalid => 3,
             Self::Incomplete => 4,
+            Self::Unwritten => 5,
         }
     }
 }
@@ -56,6 +60,14 @@ impl Summary {
     /// Reports whether the run intended to connect and never established a connection.
     pub fn is_unreached(&self) -> bool {
         self.connect.ok == 0 && self.connect.intended > 0
+    }
+
+    /// Returns how much of the run file could not be written, as a sentence without a final full
+    /// stop.
+    pub fn unwritten(&self) -> Option<String> {
+        let n = self.run.lines_lost;
+        let lines = plural(n, "line of the run file", "lines of the run file");
+        (n > 0).then(|| format!("{n} {lines} could not be written"))
     }
 
     /// Returns the reason why the run is no success whatever its thresholds say, as a sentence
@@ -131,6 +143,15 @@ mod tests {
         check(|_| {}, &[true, false], RunExit::Missed);
         check(invalid, &[false], RunExit::Invalid);
         check(|run| run.run.end = Some(RunEndReason::Failed), &[], RunExit::Invalid);
+    }
+
+    #[test]
+    fn a_run_with_lines_that_could_not_be_written_is_not_met() {
+        let lossy = |run: &mut Summary| run.run.lines_lost = 1;
+        check(lossy, &[], RunExit::Unwritten);
+        check(lossy, &[true], RunExit::Unwritten);
+        check(lossy, &[false], RunExit::Missed);
+        assert_eq!(RunExit::Unwritten.code(), 5);
     }
 
     #[test]

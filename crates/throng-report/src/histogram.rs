@@ -5,13 +5,14 @@
 //! cells in one array, written when a histogram is made, which would make 74 KB resident for each
 //! of the many histograms that a generator with many cores keeps.
 
+mod wire;
+
+use std::cell::Cell;
 use std::fmt;
-use std::io::Read as _;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use flate2::read::ZlibDecoder;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
 
 /// The largest value, in microseconds: two minutes. Larger ones are recorded as this one.
@@ -163,19 +164,27 @@ impl Histogram {
         BASE64.encode(bytes)
     }
 
-    /// Reads the output of [`encode`](Self::encode) or of any other HdrHistogram library. Values
-    /// keep three significant digits and are capped at two minutes.
+    /// Reads the output of [`encode`](Self::encode), or of another HdrHistogram library with at
+    /// most three significant digits and a highest value of at most twelve days. Values are capped
+    /// at two minutes.
+    ///
+    /// # Errors
+    /// The text is no such histogram, or histograms that are read within
+    /// [`bounded_histograms`] take too much.
     pub fn decode(text: &str) -> Result<Self, HistogramDecodeError> {
         let packed = BASE64.decode(text.trim()).map_err(HistogramDecodeError::new)?;
-        let bytes = inflate(&packed)?;
-        let wire: hdrhistogram::Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(HistogramDecodeError::new)?;
         let mut histogram = Self::new();
-        for cell in wire.iter_recorded() {
-            let n = u32::try_from(cell.count_at_value()).unwrap_or(u32::MAX);
-            histogram.record_n(cell.value_iterated_to(), n);
-        }
+        wire::read(&packed, |value, n| {
+            histogram.record_n(value, u32::try_from(n).unwrap_or(u32::MAX));
+        })
+        .map_err(HistogramDecodeError::new)?;
+        let blocks = histogram.blocks.iter().flatten().count();
+        let left = BLOCKS_LEFT.get().checked_sub(1 + blocks).ok_or_else(|| {
+            HistogramDecodeError::new(format!(
+                "with the histograms before it, it takes more than {BLOCKS_MAX} blocks"
+            ))
+        })?;
+        BLOCKS_LEFT.set(left);
         Ok(histogram)
     }
 
@@ -275,19 +284,22 @@ impl fmt::Display for HistogramDecodeError {
 
 impl std::error::Error for HistogramDecodeError {}
 
-/// Inflates the V2 form and checks its length field. The deserializer reserves as much as that
-/// field says, and four flipped bits must not reserve gigabytes.
-fn inflate(packed: &[u8]) -> Result<Vec<u8>, HistogramDecodeError> {
-    let deflated = packed.get(8..).ok_or_else(|| HistogramDecodeError::new("it is too short"))?;
-    let mut bytes = Vec::new();
-    let inflated = ZlibDecoder::new(deflated).take(ENCODED_BYTES_MAX).read_to_end(&mut bytes);
-    inflated.map_err(HistogramDecodeError::new)?;
-    let length = bytes.get(4..8).and_then(|field| Some(u32::from_be_bytes(field.try_into().ok()?)));
-    match length {
-        Some(length) if length as usize + HEADER_BYTES == bytes.len() => Ok(bytes),
-        _ => Err(HistogramDecodeError::new("its length is not what it says")),
-    }
+/// Calls `read`. All histograms that it decodes on this thread may take 256 MiB together: a line
+/// of a file has many, and a few bytes of it may be a full histogram.
+pub(crate) fn bounded_histograms<R>(read: impl FnOnce() -> R) -> R {
+    let before = BLOCKS_LEFT.replace(BLOCKS_MAX);
+    let result = read();
+    BLOCKS_LEFT.set(before);
+    result
 }
+
+thread_local! {
+    /// The blocks that histograms may still take which are decoded on this thread.
+    static BLOCKS_LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The most blocks of 4 KB within [`bounded_histograms`], where each histogram counts as one more.
+const BLOCKS_MAX: usize = 1 << 16;
 
 /// Adds `n` to a cell, up to its maximum, and returns the number added.
 #[inline]
@@ -335,10 +347,6 @@ fn empty_block() -> Box<Block> {
     Box::new([0; BLOCK])
 }
 
-/// Bytes of the V2 form before its counters.
-const HEADER_BYTES: usize = 40;
-/// A bound above the size of the V2 form of any histogram of five digits or fewer, in bytes.
-const ENCODED_BYTES_MAX: u64 = 16 << 20;
 /// Cells of one power of two.
 const BLOCK: usize = 1024;
 /// Powers of two up to [`HIGHEST_US`], where 0 to 1023 count as one.
@@ -425,11 +433,17 @@ mod tests {
         for text in ["", "?", "HISTFAAA", "AAAAAAAAAAAA"] {
             assert!(Histogram::decode(text).is_err(), "{text:?}");
         }
-        let wrong_length = [vec![0x1c, 0x84, 0x93, 0x13], vec![0xff; 4], vec![0; 32]].concat();
-        let mut encoder = flate2::write::ZlibEncoder::new(vec![0; 8], flate2::Compression::fast());
-        std::io::Write::write_all(&mut encoder, &wrong_length).unwrap();
-        let error = Histogram::decode(&BASE64.encode(encoder.finish().unwrap())).unwrap_err();
-        assert!(error.to_string().contains("length"), "{error}");
+    }
+
+    #[test]
+    fn many_histograms_take_no_more_than_their_bound() {
+        let full = of(&(0..17).map(|bit| 1_u64 << (bit + 10)).collect::<Vec<_>>());
+        let blocks = 1 + full.blocks.iter().flatten().count();
+        let text = full.encode();
+        let count = |max: usize| (0..max).take_while(|_| Histogram::decode(&text).is_ok()).count();
+        let bound = BLOCKS_MAX / blocks;
+        assert_eq!(bounded_histograms(|| count(bound + 10)), bound);
+        assert_eq!(count(bound + 10), bound + 10, "others are not bounded");
     }
 
     #[test]

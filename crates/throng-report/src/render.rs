@@ -24,7 +24,7 @@ mod wrap;
 pub use brief::render_text;
 pub use check::check_text;
 pub use compare::{compare_markdown, compare_text};
-pub use escape::{escape, escape_lines};
+pub use escape::{escape, escape_document, escape_json, escape_lines, is_unsafe};
 pub(crate) use latency_table::{known_statistics, latencies, steps};
 pub(crate) use machines::{MACHINES_NOTE, machines};
 pub(crate) use markdown::{escaped, markdown_cell, markdown_table};

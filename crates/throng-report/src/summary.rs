@@ -184,6 +184,13 @@ pub struct RunSummary {
     /// The reason why the run ended before its plan did, as a sentence without a final full stop;
     /// `null` if it completed its plan.
     pub incomplete: Option<String>,
+    /// Lines of the run file that could not be written; absent if there is none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub lines_lost: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// Users and their iterations.

@@ -56,11 +56,13 @@ mod http;
 mod lifecycle;
 mod longpoll;
 mod message;
+mod more_channels;
 mod page;
 mod pattern;
 mod presence_list;
 mod refs;
 mod socket;
+mod topic;
 
 pub use channel::{Channel, Info, JoinRefusal, LeaveReason};
 pub use client::ChannelHandler;

@@ -34,7 +34,9 @@ pub(crate) fn end<H: Handler>(
 pub(crate) fn count(violation: Violation, counters: &mut ServerCounters) {
     match violation {
         Violation::MessageTimeout => counters.message_timeouts += 1,
-        Violation::FrameTooLarge | Violation::MessageTooLarge => counters.messages_too_large += 1,
+        Violation::FrameTooLarge | Violation::MessageTooLarge | Violation::InflateRatio => {
+            counters.messages_too_large += 1
+        }
         Violation::Http(
             RequestError::BodyTooLarge | RequestError::HeadTooLarge | RequestError::TargetTooLong,
         ) => {

@@ -13,6 +13,7 @@ pub(super) const LIMITS: WebSocketLimits = WebSocketLimits {
     body_bytes_max: 0,
     frame_bytes_max: 16 << 20,
     message_bytes_max: 16 << 20,
+    inflate_ratio_max: usize::MAX,
     handshake_timeout_ms: 10_000,
     message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,

@@ -6,6 +6,7 @@ mod causes;
 mod metrics;
 mod modules;
 mod names;
+mod printing;
 mod text;
 
 use std::collections::BTreeSet;

@@ -82,7 +82,7 @@ impl Agent {
         if !self.no_calibrate {
             agent = agent.calibrating(self.calibrate);
         }
-        agent.work(|| interrupt.requested().is_some(), |note| output::say(note.to_string()));
+        agent.work(|| interrupt.requested().is_some(), |note| output::say_note(note.to_string()));
         Ok(Exit::Met)
     }
 
@@ -108,7 +108,7 @@ impl Agent {
             ports.join(", ")
         ));
         let is_ended = || interrupt.requested().is_some();
-        observer.work(&mut watch, is_ended, |note| output::say(note.to_string()));
+        observer.work(&mut watch, is_ended, |note| output::say_note(note.to_string()));
         Ok(Exit::Met)
     }
 }

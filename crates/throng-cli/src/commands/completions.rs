@@ -23,7 +23,7 @@ impl Completions {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
         let mut script = Vec::new();
         generate(self.shell, &mut Throng::command(), "throng", &mut script);
-        output::say(String::from_utf8_lossy(&script));
+        output::say_document(String::from_utf8_lossy(&script));
         Ok(Exit::Met)
     }
 }

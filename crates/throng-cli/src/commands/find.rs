@@ -95,7 +95,8 @@ Exit codes:
   1  no value meets the SLO, the server did not recover, or all steps were used
   2  the search cannot begin, or cannot reach the server; then the same command goes on
   3  the limit is that of the generator
-  4  the search was ended; the same command goes on";
+  4  the search was ended; the same command goes on
+  5  a file of the search could not be written whole";
 
 impl Find {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -109,7 +110,7 @@ impl Find {
         let knob = Knob::read(self.knob.as_deref(), &file, &scenario)?;
         let header = self.header(&file, &knob, &slo)?;
         let mut record = self.open(header)?;
-        let unwritten = |error| unwritable(&self.record, error);
+        let unwritten = |error| unwritable(&self.record, error).unwritten();
         let mut out = OpenOptions::new().append(true).open(&self.record).map_err(unwritten)?;
         if record.is_torn {
             // The next line must not continue the torn one.

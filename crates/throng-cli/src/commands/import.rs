@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use throng_import::{Import, ImportOptions, import};
-use throng_load::scenario::{Diagnostics, Target};
+use throng_load::scenario::Target;
 
 use crate::output_place::{self, unwritable};
 use crate::{Exit, Failure, output};
@@ -37,10 +37,10 @@ impl ImportFile {
         let text = std::fs::read_to_string(&self.file)
             .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
         let options = ImportOptions { target: self.target.clone() };
-        let imported = import(&text, &name, &options).map_err(|mistakes| rendered(&mistakes))?;
+        let imported = import(&text, &name, &options).map_err(Failure::mistakes)?;
         let Import { scenario, fidelity, data_files } = &imported;
         match &self.output {
-            None => output::say(scenario),
+            None => output::say_document(scenario),
             Some(path) => {
                 std::fs::write(path, scenario).map_err(|error| unwritable(path, error))?;
             }
@@ -67,10 +67,6 @@ pub(super) fn check_output(path: &Path, input: &Path, force: bool) -> Result<(),
         return Err(unwritable(path, "it exists; --force overwrites it"));
     }
     Ok(())
-}
-
-pub(super) fn rendered(mistakes: &Diagnostics) -> Failure {
-    Failure::rendered(mistakes.render(output::stderr_has_colors()))
 }
 
 const EXAMPLES: &str = "\

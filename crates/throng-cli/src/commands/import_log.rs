@@ -1,13 +1,12 @@
 //! `throng import-log`: makes a run file of the results of another load generator.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use throng_import::{LOG_IMPORTERS, LogImport, import_log};
 
-use super::import::{check_output, rendered};
+use super::import::check_output;
 use crate::output_place::{check_folder, unwritable};
 use crate::{Exit, Failure, output};
 
@@ -39,12 +38,9 @@ impl ImportLog {
         let name = self.file.display().to_string();
         let text = self.text()?;
         let imported = import_log(&text, &name, self.tool.as_deref());
-        let LogImport { run_file, fidelity } = imported.map_err(|mistakes| rendered(&mistakes))?;
+        let LogImport { run_file, fidelity } = imported.map_err(Failure::mistakes)?;
         match &self.output {
-            None => {
-                let written = std::io::stdout().lock().write_all(&run_file);
-                written.map_err(|error| Failure::new(format!("cannot write the run: {error}")))?;
-            }
+            None => output::say_json_lines(&String::from_utf8_lossy(&run_file)),
             Some(path) => {
                 std::fs::write(path, run_file).map_err(|error| unwritable(path, error))?;
             }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use throng_load::scenario::{Scenario, Scheme, Target, TargetError};
 
-use super::import::rendered;
 use crate::output_place::{self, unwritable};
 use crate::{Exit, Failure, output};
 
@@ -33,7 +32,7 @@ impl Init {
         }
         let (name, text) = (path.display().to_string(), self.url.scenario());
         // What is written can be run.
-        Scenario::parse(&text, &name).map_err(|mistakes| rendered(&mistakes))?;
+        Scenario::parse(&text, &name).map_err(Failure::mistakes)?;
         std::fs::write(path, text).map_err(|error| unwritable(path, error))?;
         output::say(next_commands(path, self.url.starter()));
         Ok(Exit::Met)

@@ -92,7 +92,7 @@ Ctrl-C ends the load early and reports what was measured.
 
 Exit codes:
   0  the lab ran    2  the lab cannot run    3  the result is invalid (`demo`: or degraded)
-  4  the lab was ended early";
+  4  the lab was ended early    5  a file could not be written whole";
 
 impl Lab {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {
@@ -136,7 +136,8 @@ impl Lab {
         if quiet {
             output::print_error(text);
         } else {
-            output::say(format!("\n{}", colored(output::for_terminal(text))));
+            output::say("");
+            output::say_painted(&output::for_terminal(text), colored);
         }
         // An error of a page costs no result.
         if let Some(json) = &self.json {

@@ -42,7 +42,7 @@ impl Man {
         };
         let mut page = Vec::new();
         Page::new(command).render(&mut page).expect("writing to memory does not fail");
-        output::say(String::from_utf8_lossy(&page));
+        output::say_document(String::from_utf8_lossy(&page));
         Ok(Exit::Met)
     }
 }

@@ -22,7 +22,6 @@ pub(crate) mod text;
 mod trace;
 mod warnings;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -58,6 +57,7 @@ use load::RunLoad;
 use not_started::NotStarted;
 use observer::ServerObserver;
 use plan::RunPlan;
+use trace::{TraceFile, TraceWriter};
 
 /// A run that is about to begin: its generator is calibrated, and `setup` has run.
 struct ReadyRun {
@@ -88,7 +88,7 @@ enum LoadStart {
 struct EndedRun {
     outcome: Outcome,
     page: LivePage,
-    trace_file: Option<PathBuf>,
+    trace: Option<TraceFile>,
     warnings: Vec<ScenarioWarning>,
 }
 
@@ -162,7 +162,13 @@ impl Run {
         let summary = scenario.teardown.is_some().then(|| ended.json());
         ended.page.close();
         Ok(match summary {
-            Some(summary) => self.write_teardown(summary, torn_down).and(exit),
+            Some(summary) => match self.write_teardown(summary, torn_down) {
+                Ok(()) => exit,
+                Err(failure) => {
+                    failure.print();
+                    exit.map(Exit::or_unwritten)
+                }
+            },
             None => exit,
         })
     }
@@ -190,7 +196,7 @@ impl Run {
         let has_teardown = plan.scenario.teardown.is_some();
         let warnings = plan.warnings();
         let outcome = self.record(plan, observer, recorder, &interrupt, start, &displays)?;
-        let ended = EndedRun { outcome, page: displays.page, trace_file: None, warnings };
+        let ended = EndedRun { outcome, page: displays.page, trace: None, warnings };
         let exit = self.tell(&ended, &reports, &interrupt, false);
         if has_teardown {
             self.note("`teardown` was not taken: what `setup` has stored went with its process");
@@ -275,10 +281,10 @@ impl Run {
             None => LoadStart::Own,
         };
         let warnings = plan.warnings();
-        let outcome = self.record(plan, observer, recorder, interrupt, start, &displays)?;
+        let outcome = self.record(plan, observer, recorder, interrupt, start, &displays);
         // The cores have ended, and with them the last sender of lines.
-        let trace_file = writer.and_then(|writer| writer.file.clone());
-        Ok(EndedRun { outcome, page: displays.page, trace_file, warnings })
+        let trace = writer.and_then(TraceWriter::finish);
+        Ok(EndedRun { outcome: outcome?, page: displays.page, trace, warnings })
     }
 
     /// Shows the results on the page and here.
@@ -290,8 +296,8 @@ impl Run {
         more_follows: bool,
     ) -> Result<Exit, Failure> {
         ended.page.end(&ended.outcome.result);
-        if let Some(file) = &ended.trace_file {
-            self.note(&format!("trace: {}", file.display()));
+        if let Some(trace) = &ended.trace {
+            self.note(&format!("trace: {}", trace.path.display()));
         }
         self.finish(ended, reports, interrupt, more_follows)
     }
@@ -449,12 +455,13 @@ impl Run {
         } else {
             output::say(output::for_terminal(format!("\n{text}")));
         }
-        // An error of a report costs no result.
+        // An error of an output costs no result.
         let is_last = |json: &&JsonOut| !(more_follows && **json == JsonOut::Stdout);
-        if let Some(json) = self.json.as_ref().filter(is_last) {
-            json.write(&ended.json())?;
-        }
-        reported?;
+        let json = self.json.as_ref().filter(is_last).map(|json| json.write(&ended.json()));
+        let unwritten = [reported.err(), json.and_then(Result::err)];
+        let trace = ended.trace.as_ref().and_then(|trace| trace.failure.as_ref());
+        let unwritten: Vec<_> = unwritten.iter().flatten().chain(trace).collect();
+        unwritten.iter().for_each(|failure| failure.print());
         if outcome.end.reason == RunEndReason::Failed {
             let why = outcome.end.detail.as_deref().unwrap_or("one of its cores ended");
             output::print_error(format!("the generator failed: {why}"));
@@ -462,7 +469,8 @@ impl Run {
         }
         match unreached {
             Some(sentence) if exit == RunExit::Unreached => Err(Failure::new(sentence)),
-            _ => Ok(exit.into()),
+            _ if unwritten.is_empty() => Ok(exit.into()),
+            _ => Ok(Exit::from(exit).or_unwritten()),
         }
     }
 }

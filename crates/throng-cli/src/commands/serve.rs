@@ -213,7 +213,10 @@ impl Serve {
             }
             std::thread::sleep(LOOK_EVERY);
             for event in server.events() {
-                output::say_either(self.json, &event, event.to_string());
+                match self.json {
+                    true => output::say_json(&event),
+                    false => output::say_note(event.to_string()),
+                }
             }
             if self.stats.is_some_and(|interval| before.0.elapsed() >= interval) {
                 let now = (Instant::now(), server.snapshot());

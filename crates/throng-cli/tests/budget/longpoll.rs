@@ -59,8 +59,9 @@ fn a_megabyte_for_twenty_thousand_sessions_of_one_client_costs_little() {
         tokens.extend(begin(&mut http));
     }
     let joined = tokens.iter().filter(|token| join(&mut http, token)).count() as u64;
-    assert_eq!((joined, victim.count("poll_sessions")), (1_000, 1_000), "poll_sessions_max");
-    assert_eq!(victim.count("poll_sessions_refused") + 1_000, asked as u64);
+    // One address has a fifth of poll_sessions_max: a quarter of what is then free.
+    assert_eq!((joined, victim.count("poll_sessions")), (200, 200));
+    assert_eq!(victim.count("poll_sessions_refused") + 200, asked as u64);
     let mut sender = sender(victim.addr());
     broadcast(&mut sender, 1 << 20);
     victim.wait_for("intercepted", joined);
@@ -94,7 +95,8 @@ fn a_session_that_fetches_nothing_shares_what_it_keeps_with_all_others() {
 #[test]
 fn polls_that_wait_and_do_not_read_share_their_answer() {
     let polls = 800;
-    let victim = Victim::serve(&["channels", "--cores", "2", "--sndbuf", "16KiB"]);
+    let flags = ["channels", "--cores", "2", "--sndbuf", "16KiB", "--poll-sessions-max", "10k"];
+    let victim = Victim::serve(&flags);
     let mut waiting: Vec<Http> = Vec::new();
     for _ in 0..polls {
         let mut http = Http::connect_small(victim.addr());

@@ -47,6 +47,31 @@ fn python(place: &TestDir, program: &str) -> Option<Value> {
 }
 
 #[test]
+fn no_format_has_a_command_for_the_terminal() {
+    let place = TestDir::new();
+    let hostile = "a\u{1b}]0;b\u{7}\u{9b}2J\u{202e}\u{2028}\u{200b}c";
+    // JSON has the characters as they are, but for those below the space.
+    let in_json = Value::from(hostile).to_string();
+    let in_json = in_json.trim_matches('"');
+    let text = run_file().replace("tcp://127.0.0.1:1/", in_json);
+    place.write("run.jsonl", &text.replace("<b>\\u0001", in_json));
+    for format in
+        ["text", "json", "csv", "markdown", "junit", "github", "annotations", "codequality", "html"]
+    {
+        let said = place.throng(&["report", "--format", format]).exits_with(1);
+        let is_command = |c: char| {
+            c.is_control() && !matches!(c, '\n' | '\t')
+                || matches!(c, '\u{202e}' | '\u{2028}' | '\u{200b}')
+        };
+        assert!(!said.stdout.contains(is_command), "{format}: {:?}", said.stdout);
+        assert!(!said.stderr.contains(is_command), "{format}: {:?}", said.stderr);
+    }
+    let json = place.throng(&["report", "--json"]).exits_with(1).json();
+    let target = json["run"]["target"].as_str().unwrap();
+    assert!(target.starts_with(hostile), "{target:?}");
+}
+
+#[test]
 fn other_programs_read_what_json_says() {
     let place = TestDir::new();
     place.write("run.jsonl", &run_file());
@@ -67,7 +92,7 @@ fn other_programs_read_what_json_says() {
     let Some(last) = python(&place, csv) else { return };
     assert_eq!(last["load.connects_ok"], summary["connect"]["ok"].as_f64().unwrap());
     assert_eq!(last["load.connected"], summary["users"]["connected_most"].as_f64().unwrap());
-    assert_eq!(last["load.errors.a\",\n<b>\u{1}"], 2.0);
+    assert_eq!(last["load.errors.a\",\\n<b>\\u{1}"], 2.0);
 
     let junit = "import json, xml.etree.ElementTree as e; s = e.parse('a.xml').getroot()[0]\n\
         print(json.dumps([s.attrib, s[0][0].attrib['value'],\n\
@@ -175,7 +200,7 @@ fn a_report_through_a_link_does_not_replace_the_run_file_and_costs_no_result() {
     place.write("few.yaml", &server.scenario("[{ramp: {to: 3, over: 300ms}}]", "[connect, close]"));
     std::os::unix::fs::symlink("a.json", place.path("link.json")).unwrap();
     let run = ["run", "few.yaml", "--record", "a.json", "--report", "link.json"];
-    let said = place.throng(&[&run[..], &["--json", "result.json"]].concat()).exits_with(2);
+    let said = place.throng(&[&run[..], &["--json", "result.json"]].concat()).exits_with(5);
     said.stderr_contains(&["cannot write link.json: it is a run file"]);
     let run_file = std::fs::read_to_string(place.path("a.json")).unwrap();
     assert!(run_file.starts_with("{\"schema\"") && run_file.lines().count() > 2, "{run_file}");

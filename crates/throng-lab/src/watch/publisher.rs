@@ -1,13 +1,14 @@
 //! Sends the lines of a watch to every connected reader, and never reads from one.
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use throng_driver::network_of;
 use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
 /// The most readers at one time. A further reader replaces one of the address that has the most, so
@@ -152,14 +153,6 @@ impl Readers {
             }
             _ => false,
         }
-    }
-}
-
-/// Returns the network that an address counts for: a host owns all of an IPv6 /64.
-fn network_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
-        v4 => v4,
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
+use throng_report::render::{escape, escape_lines};
 
 /// A mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,12 +82,15 @@ impl Diagnostics {
         reports.join("\n\n")
     }
 
+    /// Renders a mistake. No part of it steers a terminal: the crate replaces escape characters in
+    /// the line of the source.
     fn render_one(&self, diagnostic: &Diagnostic, renderer: &Renderer) -> String {
-        let caret = AnnotationKind::Primary.span(diagnostic.span.clone()).label(&diagnostic.label);
-        let snippet = Snippet::source(&self.source).path(&self.name).annotation(caret);
+        let label = escape_lines(&diagnostic.label);
+        let caret = AnnotationKind::Primary.span(diagnostic.span.clone()).label(label);
+        let snippet = Snippet::source(&self.source).path(escape(&self.name)).annotation(caret);
         let level = if self.are_warnings { Level::WARNING } else { Level::ERROR };
-        let group = level.primary_title(&diagnostic.title).element(snippet);
-        let help = diagnostic.help.as_ref().map(|help| Level::HELP.message(help));
+        let group = level.primary_title(escape_lines(&diagnostic.title)).element(snippet);
+        let help = diagnostic.help.as_ref().map(|help| Level::HELP.message(escape_lines(help)));
         renderer.render(&[group.elements(help)])
     }
 }

@@ -134,6 +134,7 @@ mod tests {
         body_bytes_max: 0,
         frame_bytes_max: 1 << 20,
         message_bytes_max: 0,
+        inflate_ratio_max: 0,
         handshake_timeout_ms: 0,
         message_timeout_ms: 60_000,
         close_timeout_ms: 0,

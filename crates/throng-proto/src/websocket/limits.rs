@@ -15,6 +15,10 @@ pub struct WebSocketLimits {
     /// Most bytes of a message: all its frames together, after inflating. Default 1 MiB; beyond it
     /// close code 1009.
     pub message_bytes_max: usize,
+    /// Most bytes of an inflated message for each byte of it as sent; up to 64 KiB it may have any
+    /// ratio. Default 100; beyond it close code 1009. One message may go to many subscribers, so a
+    /// kilobyte of a publisher should not be a megabyte for each of them.
+    pub inflate_ratio_max: usize,
     /// Time within which a request must arrive complete, and for which a connection may be idle
     /// between two requests. Default 10,000 ms. Beyond it the server responds 408, or only closes
     /// if no request has begun.
@@ -26,6 +30,14 @@ pub struct WebSocketLimits {
     pub close_timeout_ms: u32,
 }
 
+impl WebSocketLimits {
+    /// Returns the most bytes of an inflated message of which `sent_bytes` were sent.
+    pub(super) fn inflated_bytes_max(&self, sent_bytes: usize) -> usize {
+        let by_ratio = sent_bytes.saturating_mul(self.inflate_ratio_max).max(ANY_RATIO_BYTES_MAX);
+        by_ratio.min(self.message_bytes_max)
+    }
+}
+
 impl Default for WebSocketLimits {
     fn default() -> Self {
         Self {
@@ -33,9 +45,13 @@ impl Default for WebSocketLimits {
             body_bytes_max: 8 << 20,
             frame_bytes_max: 1 << 20,
             message_bytes_max: 1 << 20,
+            inflate_ratio_max: 100,
             handshake_timeout_ms: 10_000,
             message_timeout_ms: 60_000,
             close_timeout_ms: 5_000,
         }
     }
 }
+
+/// An inflated message of at most so many bytes may have any ratio.
+const ANY_RATIO_BYTES_MAX: usize = 64 << 10;

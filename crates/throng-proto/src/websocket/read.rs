@@ -148,7 +148,14 @@ fn decode_message<'a>(
     input: &mut Input<'_>,
 ) -> Result<PeerEvent<'a>, Violation> {
     let payload = if is_deflated {
-        let inflated = inflater.inflate(payload, limits.message_bytes_max)?;
+        let bytes_max = limits.inflated_bytes_max(payload.len());
+        let inflated =
+            inflater.inflate(payload, bytes_max).map_err(|violation| match violation {
+                Violation::MessageTooLarge if bytes_max < limits.message_bytes_max => {
+                    Violation::InflateRatio
+                }
+                violation => violation,
+            })?;
         input.charge(inflated.work);
         inflated.bytes
     } else {

@@ -56,6 +56,8 @@ pub enum Violation {
     FrameTooLarge,
     /// A message larger than `message_bytes_max`, inflated or not.
     MessageTooLarge,
+    /// A message that inflates by more than `inflate_ratio_max`.
+    InflateRatio,
     /// A message that has begun and is not complete within `message_timeout_ms`.
     MessageTimeout,
     /// No answer to a close frame within `close_timeout_ms`.
@@ -67,7 +69,7 @@ impl Violation {
     /// wrong. Before the upgrade an HTTP status is sent instead, and after a close frame nothing.
     pub const fn code(self) -> u16 {
         match self {
-            Self::FrameTooLarge | Self::MessageTooLarge => 1009,
+            Self::FrameTooLarge | Self::MessageTooLarge | Self::InflateRatio => 1009,
             Self::NotUtf8 | Self::NotDeflate => 1007,
             Self::MessageTimeout => 1008,
             Self::CloseTimeout => 1006,
@@ -132,6 +134,9 @@ impl Violation {
             }
             Self::MessageTooLarge => {
                 "a message is larger than message_bytes_max (RFC 6455 section 7.4.1)"
+            }
+            Self::InflateRatio => {
+                "a message inflates by more than inflate_ratio_max (RFC 6455 section 7.4.1)"
             }
             Self::MessageTimeout => {
                 "a message was not complete within message_timeout_ms (RFC 6455 section 7.4.1)"

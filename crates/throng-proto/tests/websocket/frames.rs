@@ -219,13 +219,29 @@ fn each_kind_of_bad_compression_has_its_own_violation() {
 #[test]
 fn a_deflate_bomb_fails_with_1009() {
     let mut bomb = Vec::new();
-    encode_deflated(Opcode::Binary, &vec![0; 300_001], &mut Deflater::new(), &mut bomb);
+    // A new value each 97 bytes: they inflate 70-fold, less than the limit of that.
+    let value = |at: u32| (at / 97).wrapping_mul(2_654_435_761).to_be_bytes()[0];
+    let bytes: Vec<u8> = (0..300_001).map(value).collect();
+    encode_deflated(Opcode::Binary, &bytes, &mut Deflater::new(), &mut bomb);
     let payload = bomb[4..].to_vec();
-    assert!(bomb.len() < 10_000);
+    assert!((3_001..20_000).contains(&bomb.len()), "{}", bomb.len());
     let mut harness = open_server(true);
     harness.receive(&masked(0xc2, &payload));
     assert_eq!(harness.events, ["failed MessageTooLarge"]);
     assert_eq!(harness.out[2..4], 1009u16.to_be_bytes());
+}
+
+#[test]
+fn a_message_that_inflates_by_too_much_fails_with_1009_unless_it_is_small() {
+    for (zeros, event) in [(65_536, "binary"), (65_537, "failed InflateRatio")] {
+        let mut bomb = Vec::new();
+        encode_deflated(Opcode::Binary, &vec![0; zeros], &mut Deflater::new(), &mut bomb);
+        let mut harness = open_server(true);
+        // The header of so short a frame has two or four bytes.
+        let head = if bomb[1] < 126 { 2 } else { 4 };
+        harness.receive(&masked(0xc2, &bomb[head..]));
+        assert!(harness.events[0].starts_with(event), "{:?}", harness.events[0].get(..40));
+    }
 }
 
 #[test]

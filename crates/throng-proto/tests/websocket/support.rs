@@ -13,6 +13,7 @@ pub(crate) const LIMITS: WebSocketLimits = WebSocketLimits {
     body_bytes_max: 100,
     frame_bytes_max: 200_000,
     message_bytes_max: 300_000,
+    inflate_ratio_max: 100,
     handshake_timeout_ms: 10_000,
     message_timeout_ms: 60_000,
     close_timeout_ms: 5_000,

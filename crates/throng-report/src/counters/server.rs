@@ -88,7 +88,8 @@ counters! {
         /// Gauge: bytes that long-poll sessions hold for their next polls; shared bytes count once
         /// on each core.
         poll_bytes: gauge,
-        /// Long-poll sessions refused because there were already `poll_sessions_max`.
+        /// Long-poll sessions refused, because there were already `poll_sessions_max` or their
+        /// address had its share, or ended before their first use, for a new one.
         poll_sessions_refused,
         /// Long-poll sessions ended because too many messages waited for them.
         poll_overflows,

@@ -3,6 +3,7 @@
 
 use super::problem::{ProblemLevel, RunProblem, relative};
 use super::run_export::RunExport;
+use crate::render::escape;
 
 impl RunExport<'_> {
     /// Returns workflow commands, one a line: errors that decide the exit code, the findings as
@@ -40,7 +41,8 @@ fn command(level: &str, file: &str, line: usize, title: &str, text: &str) -> Str
 /// Returns text for the message of a workflow command. What follows a line break would be a command
 /// of its own.
 fn data(text: &str) -> String {
-    text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
+    let text = text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
+    escape(&text)
 }
 
 /// Returns text for a property of a workflow command.

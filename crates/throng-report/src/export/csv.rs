@@ -6,11 +6,11 @@
 //! `load.machines.agent-1.connected`. A latency has one row for each of its statistics, and no part
 //! before it: `message.p99`. What was not measured has no row.
 
-use std::borrow::Cow;
 use std::io::{self, Write};
 
 use crate::counters::CounterField;
 use crate::metric::{Metric, MetricUnit};
+use crate::render::escape;
 use crate::{
     Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval,
     MachineInterval, MachineUse, ProcessUse, ServerSnapshot, StepInterval, Tally,
@@ -259,13 +259,11 @@ impl<W: Write> CsvExport<W> {
     }
 }
 
-/// Returns a cell, in quotes if it must be.
-pub(super) fn quoted(cell: &str) -> Cow<'_, str> {
-    if cell.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", cell.replace('"', "\"\"")).into()
-    } else {
-        cell.into()
-    }
+/// Returns a cell, in quotes if it must be. A name from outside is one line, and no command to a
+/// terminal.
+pub(super) fn quoted(cell: &str) -> String {
+    let cell = escape(cell);
+    if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
 }
 
 fn unit_of_field(field: &str) -> &'static str {
@@ -373,8 +371,11 @@ mod tests {
     #[test]
     fn a_hostile_name_is_one_cell() {
         let mut load = LoadInterval::default();
-        load.errors.add("a\",=1+1\n", 2);
+        load.errors.add("a\",=1+1\n\u{1b}[2J\u{202e}", 2);
         let text = rows(&Interval { load: Some(load), ..Interval::default() });
-        assert!(text.contains("\n0.000,\"load.errors.a\"\",=1+1\n\",counter,,2\n"), "{text}");
+        assert!(
+            text.contains("\n0.000,\"load.errors.a\"\",=1+1\\n\\u{1b}[2J\\u{202e}\",counter,,2\n"),
+            "{text}"
+        );
     }
 }

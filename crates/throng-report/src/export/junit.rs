@@ -1,15 +1,16 @@
 //! JUnit XML: a test suite a run, for CI servers that show test results.
 //!
 //! The suite passes exactly if the run's exit code is 0. A test case each says whether the run
-//! completed, whether its numbers are valid, and whether it met each threshold. What is not the
-//! target's fault is an *error*: the run says nothing about the target. The others are *failures*.
+//! completed and is written, whether its numbers are valid, and whether it met each threshold. What
+//! is not the target's fault is an *error*: the run says nothing about the target. The others are
+//! *failures*.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use super::run_export::RunExport;
 use crate::Grade;
-use crate::render::render_details;
+use crate::render::{is_unsafe, render_details};
 use crate::runfile::RunEndReason;
 
 /// The result of one test case; the text says why.
@@ -92,7 +93,10 @@ impl RunExport<'_> {
         if summary.is_unreached() {
             return CaseResult::Failed("no connection was ever established".to_owned());
         }
-        summary.shortcoming().map_or(CaseResult::Passed, CaseResult::Failed)
+        if let Some(why) = summary.shortcoming() {
+            return CaseResult::Failed(why);
+        }
+        summary.unwritten().map_or(CaseResult::Passed, CaseResult::Error)
     }
 
     fn validity(&self) -> CaseResult {
@@ -139,6 +143,8 @@ fn in_attribute(c: char) -> Option<Cow<'static, str>> {
         '\t' => "&#9;".into(),
         '\n' => "&#10;".into(),
         '\r' => "&#13;".into(),
+        // A terminal that shows the file must not obey it.
+        c if is_unsafe(c) && allowed(c) == c => format!("&#x{:x};", u32::from(c)).into(),
         _ => return None,
     })
 }

@@ -49,6 +49,9 @@ impl RunExport<'_> {
         if let Some(why) = summary.shortcoming() {
             error("unserved", 1, why);
         }
+        if exit == RunExit::Unwritten {
+            error("unwritten", 1, summary.unwritten().unwrap_or_default());
+        }
         for judgement in self.judgements.iter().filter(|judgement| !judgement.met) {
             let (threshold, measured) = (&judgement.threshold, &judgement.measured);
             let text = format!("missed the threshold {threshold}: measured {measured}");

@@ -162,6 +162,7 @@ fn a_suite_passes_exactly_if_the_exit_code_is_zero() {
         (change(|run| run.summary.validity.grade = Grade::Invalid), RunExit::Invalid),
         (change(|run| run.summary.run.end = Some(RunEndReason::Failed)), RunExit::Invalid),
         (change(|run| run.summary.run.incomplete = Some("x".into())), RunExit::Incomplete),
+        (change(|run| run.summary.run.lines_lost = 2), RunExit::Unwritten),
     ] {
         assert_eq!(RunExit::of(&run.summary, &run.judgements), exit);
         let xml = run.export().junit();

@@ -15,12 +15,13 @@ pub fn check_text(summary: &Summary, judgements: &[Judgement]) -> String {
         RunExit::Unreached => "unreached: no connection was ever established",
         RunExit::Invalid => "invalid: the run measures the generator and not the target",
         RunExit::Incomplete => "incomplete",
+        RunExit::Unwritten => "unwritten: the run file is not whole",
     }
     .to_owned();
     if let Some(why) = &summary.run.incomplete {
         _ = write!(text, "\n  {why}");
     }
-    if exit == RunExit::Invalid || summary.run.imported.is_some() {
+    if matches!(exit, RunExit::Invalid | RunExit::Unwritten) || summary.run.imported.is_some() {
         summary.validity.reasons.iter().for_each(|reason| _ = write!(text, "\n  {reason}"));
     }
     if let Some(why) = summary.shortcoming().filter(|_| exit != RunExit::Unreached) {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::escape::escape;
+
 /// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
@@ -39,7 +41,8 @@ impl Table {
         self
     }
 
-    /// Adds a row; it may be shorter than other rows.
+    /// Adds a row; it may be shorter than other rows. A cell is one line, and no command to a
+    /// terminal, whatever is in it.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         self.rows.push(cells.into_iter().map(Into::into).collect());
     }
@@ -82,7 +85,7 @@ impl Table {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column| {
             let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell: &String| cell.chars().count()).max().unwrap_or(0)
+            cells.map(|cell: &String| escape(cell).chars().count()).max().unwrap_or(0)
         };
         (0..columns).map(width).collect()
     }
@@ -90,6 +93,7 @@ impl Table {
     fn line(&self, row: &[String], widths: &[usize]) -> String {
         let mut line = String::new();
         for (column, (cell, width)) in row.iter().zip(widths).enumerate() {
+            let cell = escape(cell);
             let gap = if column == 0 { "" } else { "  " };
             line += &match self.alignment(column) {
                 Align::Left => format!("{gap}{cell:<width$}"),
@@ -136,6 +140,13 @@ mod tests {
              connects  9.00k/s  85 µs\n\
              x             1/s\n"
         );
+    }
+
+    #[test]
+    fn a_cell_is_one_line_whatever_is_in_it() {
+        let mut table = Table::new();
+        table.row(["a\nb\u{1b}", "1"]);
+        assert_eq!(table.to_string(), "a\\nb\\u{1b}  1\n");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use throng_base::units::plural;
 
 use super::number::{NUMBER_MAX, parse_bounded};
 use super::{EndLine, RunEnd, RunHeader, SCHEMA};
+use crate::histogram::bounded_histograms;
 use crate::{Interval, LoadInterval};
 
 /// A whole run file in memory. For a long run prefer [`RunFileReader`], which holds one line at a
@@ -29,6 +30,9 @@ pub struct RunFile {
 /// The longest line that is parsed, in bytes: a hundred times the longest line that is written. A
 /// longer line is skipped as a torn line is.
 pub const LINE_BYTES_MAX: usize = 16 << 20;
+/// The most objects in a line that is parsed: steps, classes, machines, events and all others. A
+/// few bytes of a line are an object, and an object is up to a kilobyte in memory.
+const LINE_OBJECTS_MAX: usize = 100_000;
 /// The longest run, in milliseconds: 34 years. A line of a later time is torn.
 const RUN_MS_MAX: u64 = 1 << 40;
 /// Torn lines that are named; the others are only counted.
@@ -65,12 +69,20 @@ pub fn resumable_bytes(input: &mut impl BufRead) -> std::io::Result<u64> {
             return Ok(whole);
         }
         let is_first = whole == 0;
-        let is_whole = line.ends_with(b"\n")
-            && (is_first || serde_json::from_slice::<Interval>(&line).is_ok());
+        let is_whole = line.ends_with(b"\n") && (is_first || is_interval(&line));
         if is_whole {
             whole = read;
         }
     }
+}
+
+fn is_interval(line: &[u8]) -> bool {
+    has_few_objects(line) && bounded_histograms(|| serde_json::from_slice::<Interval>(line).is_ok())
+}
+
+/// Reports whether a line has at most [`LINE_OBJECTS_MAX`] objects, before they take their memory.
+fn has_few_objects(line: &[u8]) -> bool {
+    line.iter().filter(|byte| **byte == b'{').count() <= LINE_OBJECTS_MAX
 }
 
 /// Reads a run file line by line.
@@ -101,6 +113,9 @@ impl<R: BufRead> RunFileReader<R> {
         }
         if line.trim_ascii().is_empty() {
             return Err(ReadError::Empty);
+        }
+        if !has_few_objects(&line) {
+            return Err(ReadError::LineTooFull);
         }
         let SchemaOnly { schema, throng_version } =
             serde_json::from_slice(&line).map_err(ReadError::NotARunFile)?;
@@ -176,7 +191,11 @@ impl<R: BufRead> RunFileReader<R> {
         if line.is_empty() {
             return None;
         }
-        match parse_bounded::<Interval>(line) {
+        if !has_few_objects(line) {
+            self.note_torn_line(&format!("it has more than {LINE_OBJECTS_MAX} objects"));
+            return None;
+        }
+        match bounded_histograms(|| parse_bounded::<Interval>(line)) {
             Ok((interval, _)) if interval.at_ms.max(interval.span_ms) > RUN_MS_MAX => {
                 let ms = interval.at_ms.max(interval.span_ms);
                 self.note_torn_line(&format!("its time is {ms} ms, which no run reaches"));
@@ -192,7 +211,7 @@ impl<R: BufRead> RunFileReader<R> {
             }
             Err(error) => match parse_bounded::<EndLine>(line) {
                 Ok((EndLine { end }, _)) => self.end = Some(end),
-                Err(_) => self.note_torn_line(&error.to_string()),
+                Err(_) => self.note_torn_line(&reason(&error)),
             },
         }
         None
@@ -243,6 +262,16 @@ impl<R: BufRead> RunFileReader<R> {
     }
 }
 
+/// Returns why a line cannot be parsed, and where in the line: the parser sees nothing else, and
+/// calls it line 1.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.strip_suffix(&format!(" at line {} column {}", error.line(), error.column())) {
+        Some(why) => format!("{why}, at column {}", error.column()),
+        None => text,
+    }
+}
+
 /// Reads the next line, its line break included, into `line`, which stays empty at the end of the
 /// file. Returns false if the line is longer than [`LINE_BYTES_MAX`]: then only its first bytes are
 /// there, and the rest is skipped.
@@ -262,6 +291,8 @@ pub enum ReadError {
     Empty,
     /// The first line is longer than [`LINE_BYTES_MAX`].
     LineTooLong,
+    /// The first line has more objects than any header.
+    LineTooFull,
     /// The first line is not a run file's header.
     NotARunFile(serde_json::Error),
     /// The file has a schema that this version does not read.
@@ -287,6 +318,9 @@ impl fmt::Display for ReadError {
             Self::Empty => write!(f, "the run file is empty"),
             Self::LineTooLong => {
                 write!(f, "not a run file: its first line is longer than {LINE_BYTES_MAX} bytes")
+            }
+            Self::LineTooFull => {
+                write!(f, "not a run file: its first line has more than {LINE_OBJECTS_MAX} objects")
             }
             Self::NotARunFile(error) => {
                 write!(
@@ -388,6 +422,26 @@ mod tests {
         text.extend_from_slice(b"\n{\"at_ms\":5,\"span_ms\":5}\n");
         let file = read(&mut text.as_slice()).unwrap();
         assert_eq!((file.intervals.len(), file.lines_torn), (1, 1));
+    }
+
+    #[test]
+    fn a_line_that_takes_too_much_is_skipped_and_named() {
+        let line = |load: &str| format!("{{\"at_ms\":5,\"span_ms\":5,\"load\":{{{load}}}}}\n");
+        let objects = |n: usize| line(&format!("\"steps\":[{}{{}}]", "{},".repeat(n)));
+        // A histogram of five digits and up to 2^62: 48 MB for a few bytes.
+        let large = "HISTFAAAAB142pNpmSzMwMDAyAABrFCa0QHKsP8AoZkAQSsCvw==";
+        let histogram = line(&format!("\"message\":\"{large}\""));
+        let lines = [objects(LINE_OBJECTS_MAX), histogram, objects(5)].concat();
+        let file = read(&mut [HEADER, lines.as_bytes()].concat().as_slice()).unwrap();
+        assert_eq!((file.intervals.len(), file.lines_torn), (1, 2), "{:?}", file.warnings);
+        let named = "line 2 is torn and was skipped: it has more than 100000 objects";
+        assert_eq!(file.warnings[0], named);
+        let named = "line 3 is torn and was skipped: not an HdrHistogram in base64: it has 5 \
+                     significant digits, more than 3, at column ";
+        assert!(file.warnings[1].starts_with(named), "{}", file.warnings[1]);
+        let header = "{\"schema\":\"throng.run/1\",\"machines\":[".to_owned()
+            + &"{},".repeat(LINE_OBJECTS_MAX + 1);
+        assert!(matches!(read(&mut header.as_bytes()), Err(ReadError::LineTooFull)));
     }
 
     #[test]

@@ -66,6 +66,7 @@ impl SummaryFold {
             imported: header.imported.clone(),
             end: None,
             incomplete: None,
+            lines_lost: 0,
         };
         let (ceiling, planned_ms) = (header.ceiling.clone(), header.planned_ms);
         let machines = MachinesFold::new(&header.machines);
@@ -122,17 +123,22 @@ impl SummaryFold {
     /// Returns the summary of a run that is over, or of the run so far. `lines_lost` is the number
     /// of lines that are missing in the run file.
     pub fn finish(&self, end: Option<RunEndReason>, lines_lost: u64) -> Summary {
-        self.summary(end, lines_lost, false)
+        self.summary(end, lines_lost, 0, false)
     }
 
     /// Returns the summary of a run file that was read to its end.
     pub fn finish_read(&self, end: Option<&RunEnd>, lines_torn: u64) -> Summary {
-        // A line that could not be written whole is lost for the writer and torn for the reader.
-        let lines_lost = end.map_or(0, |end| end.lines_lost).max(lines_torn);
-        self.summary(end.map(|end| end.reason), lines_lost, end.is_none())
+        let lines_lost = end.map_or(0, |end| end.lines_lost);
+        self.summary(end.map(|end| end.reason), lines_lost, lines_torn, end.is_none())
     }
 
-    fn summary(&self, end: Option<RunEndReason>, lines_lost: u64, end_missing: bool) -> Summary {
+    fn summary(
+        &self,
+        end: Option<RunEndReason>,
+        lines_lost: u64,
+        lines_torn: u64,
+        end_missing: bool,
+    ) -> Summary {
         let LoadFold { last, errors, .. } = &self.load;
         let counters = &last.counters;
         let interrupted = self.interrupted.is_some() || end == Some(RunEndReason::Interrupted);
@@ -162,7 +168,9 @@ impl SummaryFold {
         ]);
         let facts = ValidityFacts {
             latencies,
-            lines_lost,
+            // A line that could not be written whole is lost for the writer and torn for the
+            // reader.
+            lines_lost: lines_lost.max(lines_torn),
             end_missing,
             ..self.validity_facts(end, end_missing, interrupted, &arrivals)
         };
@@ -177,6 +185,7 @@ impl SummaryFold {
             run: RunSummary {
                 end,
                 incomplete: self.incomplete(end, end_missing),
+                lines_lost,
                 ..self.run.clone()
             },
             duration_s: self.growth.end_ms() as f64 / 1000.0,

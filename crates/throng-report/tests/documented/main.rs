@@ -276,6 +276,7 @@ fn every_field_of_the_summary_is_documented() {
         latencies: Default::default(),
     };
     summary.run.imported = Some(any_import());
+    summary.run.lines_lost = 1;
     summary.connect.failed = any_tally();
     let mut json = serde_json::to_value(summary).unwrap();
     let judgement =

@@ -11,7 +11,9 @@ use super::channel::ErasedChannel;
 use super::config::ConnectGrant;
 use super::longpoll::exchange::StoredPoll;
 use super::longpoll::session::Poll;
+use super::more_channels::{MoreChannels, OfTopic};
 use super::refs::Ref;
+use super::topic::Topic;
 
 /// The state of a connection. The first channel is stored inline, so that a client of one topic
 /// needs no further allocation.
@@ -51,7 +53,7 @@ pub(crate) struct Extra {
     /// The poll that waits for its session, to be repeated if the session has ended.
     pub(crate) stored_poll: Option<Box<StoredPoll>>,
     /// The second channel and all later ones.
-    pub(crate) more: Vec<JoinedChannel>,
+    pub(crate) more: MoreChannels<JoinedChannel>,
 }
 
 /// A channel of a connection.
@@ -65,11 +67,10 @@ pub(crate) struct JoinedChannel {
     pub(crate) serial: u32,
 }
 
-/// A topic that a client of this core has joined.
-pub(crate) struct Topic {
-    pub(crate) name: Arc<str>,
-    /// The index in [`Config::routes`](super::config::Config) of the pattern that it matches.
-    pub(crate) route: u16,
+impl OfTopic for JoinedChannel {
+    fn topic(&self) -> &Rc<Topic> {
+        &self.topic
+    }
 }
 
 impl Mode {
@@ -92,31 +93,29 @@ impl ClientState {
 
     /// Takes out the channel of a topic, for the duration of a callback.
     pub(crate) fn take(&mut self, topic: &str) -> Option<JoinedChannel> {
-        if self.first.as_ref().is_some_and(|first| *first.topic.name == *topic) {
+        if self.first.as_ref().is_some_and(|first| first.is_of(topic)) {
             return self.first.take();
         }
-        let more = &mut self.extra.as_mut()?.more;
-        let place = more.iter().position(|joined| *joined.topic.name == *topic)?;
-        Some(more.swap_remove(place))
+        self.extra.as_mut()?.more.take(topic)
     }
 
     /// Takes out any channel.
     pub(crate) fn take_any(&mut self) -> Option<JoinedChannel> {
-        self.first.take().or_else(|| self.extra.as_mut()?.more.pop())
+        self.first.take().or_else(|| self.extra.as_mut()?.more.take_any())
     }
 
     /// Puts back a channel, or adds a new one.
     pub(crate) fn put(&mut self, joined: JoinedChannel) {
         match &mut self.first {
             first @ None => *first = Some(joined),
-            Some(_) => self.extra().more.push(joined),
+            Some(_) => self.extra().more.put(joined),
         }
     }
 
     /// Returns the channel of a topic.
     pub(crate) fn find(&self, topic: &str) -> Option<&JoinedChannel> {
-        let more = self.extra.iter().flat_map(|extra| &extra.more);
-        self.first.iter().chain(more).find(|joined| *joined.topic.name == *topic)
+        let first = self.first.as_ref().filter(|first| first.is_of(topic));
+        first.or_else(|| self.extra.as_ref()?.more.find(topic))
     }
 
     /// Reports whether this is a long-poll session.

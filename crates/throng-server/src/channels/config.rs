@@ -14,7 +14,7 @@ use throng_pubsub::presence::PresenceLimits;
 use super::channel::{Channel, ErasedChannel, JoinRefusal};
 use super::client::ChannelHandler;
 use super::defaults;
-use super::longpoll::memory::SessionPermits;
+use super::longpoll::permits::SessionPermits;
 use super::pattern::{Pattern, PatternError};
 use super::socket::Joining;
 use crate::{CheckOrigin, ConnectRefusal};
@@ -207,7 +207,9 @@ settings! {
     /// Sets the time that a long-poll waits for messages. A session without a poll for one and a
     /// half times as long ends. Default 10 s.
     poll_window: Duration,
-    /// Sets the maximum of long-poll sessions over all cores; a further one is answered 403. A
+    /// Sets the maximum of long-poll sessions over all cores; a further one is answered 403. An
+    /// address (a /64 of IPv6) may have a quarter of those that are free, and 16 in any case. A new
+    /// session takes the place of one of its address that was never polled or posted to. A
     /// session exists without a connection, so sessions do not count towards `connections_max`:
     /// both limits apply side by side. Default 1,000.
     poll_sessions_max: usize,

@@ -11,9 +11,9 @@ use throng_pubsub::presence::Presence;
 use throng_report::ServerCounters;
 
 use super::channel::Info;
-use super::client_state::Topic;
 use super::config::Config;
 use super::longpoll::memory::Memory;
+use super::topic::Topic;
 use crate::ConnectionId;
 
 /// The state of a core, not shared with other cores.

@@ -163,6 +163,9 @@ impl Handler for ChannelHandler {
             ChannelMessageKind::SessionGone { request } => {
                 return longpoll::session_gone(self, conn, request);
             }
+            ChannelMessageKind::SessionReplaced => {
+                return self.end(conn, GOING_AWAY, LeaveReason::Closed);
+            }
             ChannelMessageKind::Presence { .. } => {}
         }
         self.run_infos(conn);

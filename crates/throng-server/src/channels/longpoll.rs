@@ -18,7 +18,7 @@
 //! A session keeps a broadcast as a pointer to the text that all sessions of its version share, and
 //! answers are sent from that text. Three things are limited: the bytes that a session keeps, the
 //! bytes that all sessions of a core keep together ([`memory::Memory`]), and the number of sessions
-//! ([`memory::SessionPermits`]).
+//! ([`permits::SessionPermits`]).
 //!
 //! Answers are HTTP 200 with the real status in a JSON body, so that browsers let pages of other
 //! sites read it.
@@ -26,6 +26,7 @@
 pub(crate) mod exchange;
 pub(crate) mod inbox;
 pub(crate) mod memory;
+pub(crate) mod permits;
 mod request;
 pub(crate) mod session;
 

@@ -25,6 +25,8 @@ pub(crate) enum ChannelMessageKind {
     ClientDisconnected { from: Requester },
     /// For a long-poll session: these messages of an answer did not reach a connection.
     MessagesReturned { messages: Vec<Text> },
+    /// For a long-poll session that was never used: a new session has its permit.
+    SessionReplaced,
     /// For a core: the presence changes of another core, and the publication for this core's
     /// members.
     Presence { diff: Arc<Diff>, publication: Arc<Publication> },

@@ -8,12 +8,12 @@ use throng_pubsub::presence::{Presence, PresenceError, PresenceMember};
 use super::broadcast::{self, Broadcast};
 use super::channel::Info;
 use super::client::Client;
-use super::client_state::Topic;
 use super::core_state::{CoreState, Owner};
 use super::frame;
 use super::longpoll::session;
 use super::presence_list::{self, Fragments, Pieces};
 use super::refs::Ref;
+use super::topic::Topic;
 use crate::ConnectionId;
 
 /// A client that requests to join, for the duration of [`Channel::join`](super::Channel::join).

@@ -292,6 +292,26 @@ fn a_reader_elsewhere_in_the_page_or_in_another_run_fetches_it_anew() {
 }
 
 #[test]
+fn idle_connections_take_nothing_from_the_page() {
+    let dashboard = running(3);
+    let cursor = run(&dashboard)["cursor"].as_str().unwrap().to_owned();
+    let mut events = Events::open(&dashboard, 1, &cursor);
+    // More than there are places. Half of them begin a request without the token.
+    let idle: Vec<_> = (0..300)
+        .map(|number| {
+            let mut stream = connect(dashboard.addr());
+            let head: &[u8] = if number % 2 == 0 { b"" } else { b"GET / HTTP/1.1\r\n" };
+            stream.write_all(head).unwrap();
+            stream
+        })
+        .collect();
+    assert_eq!(rows(&run(&dashboard)), 3);
+    dashboard.feed().interval(&interval(3));
+    assert_eq!(events.expect("rows")["at_ms"], json!([3000]));
+    drop(idle);
+}
+
+#[test]
 fn there_are_only_so_many_readers() {
     let dashboard = running(1);
     let open = || Events::open(&dashboard, 0, "");

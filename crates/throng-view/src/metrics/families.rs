@@ -11,6 +11,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Unit;
 use throng_report::metric::MetricKind;
+use throng_report::render::escape_document;
 use throng_report::{CounterField, ProcessUse, Tally};
 
 use super::buckets::BucketCounts;
@@ -139,12 +140,12 @@ impl<'a> Families<'a> {
     }
 }
 
-/// Returns the text of a label: at most [`LABEL_CHARS_MAX`] characters of it. The encoder escapes
-/// it.
+/// Returns the text of a label: at most [`LABEL_CHARS_MAX`] characters of it, and none that a
+/// terminal would obey. The encoder escapes line breaks and quotes.
 pub(super) fn label_value(text: &str) -> String {
     match text.char_indices().nth(LABEL_CHARS_MAX) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
+        None => escape_document(text),
+        Some((end, _)) => format!("{}…", escape_document(&text[..end])),
     }
 }
 

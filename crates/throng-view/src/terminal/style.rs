@@ -4,6 +4,7 @@ use std::env;
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::style::{Color, Style};
+use throng_report::render::is_unsafe;
 
 /// The style of what is there to be looked up, and not to be seen first.
 pub const FAINT: Style = Style::new().fg(Color::DarkGray);
@@ -36,8 +37,14 @@ impl TerminalStyle {
         Self { colors: variable("NO_COLOR").is_none(), unicode: is_utf8 && has_glyphs }
     }
 
-    /// Takes from `buffer` what the terminal cannot show.
+    /// Takes from `buffer` what the terminal cannot show, and what it would obey: a view has names
+    /// from elsewhere.
     pub fn apply(self, buffer: &mut Buffer) {
+        for cell in &mut buffer.content {
+            if cell.symbol().contains(is_unsafe) {
+                cell.set_char(char::REPLACEMENT_CHARACTER);
+            }
+        }
         if self == Self::FULL {
             return;
         }

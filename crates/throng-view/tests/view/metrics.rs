@@ -185,9 +185,26 @@ fn before_the_first_interval_there_is_the_version() {
 }
 
 #[test]
+fn idle_connections_do_not_keep_a_scrape_out() {
+    let endpoint = MetricsEndpoint::start(any_port(), Arc::new(RunMetrics::default())).unwrap();
+    let idle: Vec<_> = (0..300)
+        .map(|number| {
+            let mut stream = TcpStream::connect(endpoint.addr()).unwrap();
+            let head: &[u8] = if number % 2 == 0 { b"" } else { b"GET /metrics HTTP/1.1\r\n" };
+            stream.write_all(head).unwrap();
+            stream
+        })
+        .collect();
+    for _ in 0..5 {
+        assert_eq!(get(endpoint.addr(), "/metrics").status(), 200);
+    }
+    drop(idle);
+}
+
+#[test]
 fn hostile_labels_are_escaped_and_long_ones_cut() {
     let metrics = RunMetrics::default();
-    let hostile = "a\"b\\c\nd} 1\n# TYPE evil counter";
+    let hostile = "a\"b\\c\nd} 1\n# TYPE evil counter\u{1b}[2J\u{202e}";
     metrics.begin(hostile, &"ü".repeat(5_000));
     let mut interval = interval(1);
     let load = interval.load.as_mut().unwrap();
@@ -196,10 +213,11 @@ fn hostile_labels_are_escaped_and_long_ones_cut() {
     load.errors.add(hostile, 4);
     metrics.add(&interval);
     let scraped = Exposition::parse(&scrape_run(metrics));
-    scraped.check("throng_load_phase_info", &[("phase", hostile)], 1.0);
-    scraped.check("throng_load_errors_total", &[("kind", hostile)], 4.0);
+    let shown = &hostile.replace('\u{1b}', r"\u{1b}").replace('\u{202e}', r"\u{202e}");
+    scraped.check("throng_load_phase_info", &[("phase", shown)], 1.0);
+    scraped.check("throng_load_errors_total", &[("kind", shown)], 4.0);
     let long = "ü".repeat(200) + "…";
-    scraped.check("throng_run_info", &[("target", hostile), ("scenario", &long)], 1.0);
+    scraped.check("throng_run_info", &[("target", shown), ("scenario", &long)], 1.0);
     assert!(!scraped.families().any(|name| name.contains("evil")));
 }
 

@@ -56,6 +56,11 @@ impl FindStep<'_> {
         if interrupt.requested().is_some() || code == Some(INCOMPLETE) {
             return Ok(StepEnd::Interrupted);
         }
+        if code == Some(UNWRITTEN) {
+            let path = self.run_file.display();
+            let text = format!("the run file {path} could not be written whole");
+            return Err(Failure::new(text).unwritten());
+        }
         let Ok(file) = File::open(&self.run_file) else {
             return self.cannot_run(code, &errors);
         };
@@ -146,5 +151,8 @@ fn remove(path: &Path) -> Result<(), Failure> {
 /// The exit code of a run that was ended early.
 const INCOMPLETE: i32 = Exit::Incomplete as i32;
 
+/// The exit code of a run whose run file is not whole.
+const UNWRITTEN: i32 = Exit::Unwritten as i32;
+
 /// The exit code of a run that a limit of this machine is in the way of: none that another run has.
-const REFUSED: u8 = 5;
+const REFUSED: u8 = 6;

@@ -59,7 +59,7 @@ impl Down {
                 .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         requester.end(&chosen, self.force, |agent, end| {
             remain += usize::from(end != AgentEnd::Ended);
-            output::say(format!("{}: {}", agent.name, show(&end)));
+            output::say_line(format!("{}: {}", agent.name, show(&end)));
         });
         if let Some(denial) = requester.denial().filter(|_| remain > 0) {
             return Err(Failure::new(format!("--bus: {denial}")));

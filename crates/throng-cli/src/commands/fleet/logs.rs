@@ -51,7 +51,7 @@ impl Logs {
                 None => format!("agent {} did not answer within {ANSWER_PATIENCE:?}", self.name),
             })
         })?;
-        log.iter().for_each(|line| output::say(format!("{}  {}", line.at, line.text)));
+        log.iter().for_each(|line| output::say_line(format!("{}  {}", line.at, line.text)));
         Ok(Exit::Met)
     }
 }

@@ -54,7 +54,7 @@ impl Stop {
         let mut remain = 0;
         requester.stop(&chosen, &self.run, |agent, stop| {
             remain += usize::from(goes_on(&stop));
-            output::say(format!("{}: {}", agent.name, show(&stop)));
+            output::say_line(format!("{}: {}", agent.name, show(&stop)));
         });
         Ok(if remain == 0 { Exit::Met } else { Exit::Missed })
     }

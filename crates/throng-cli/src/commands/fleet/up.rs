@@ -64,7 +64,7 @@ impl Up {
             let agent = &known[&host.name];
             let is_ours = agent.hello.facts.version == version();
             count += usize::from(is_ours);
-            output::say(match is_ours {
+            output::say_line(match is_ours {
                 true => format!("{}: its agent runs already{}", host.address, facts(agent)),
                 false => format!(
                     "{}: failed: its agent is throng {}, and this is {}; end it first: throng \
@@ -83,7 +83,7 @@ impl Up {
             |host: RemoteHost| launch.start(host.clone()).map_err(|why| (host, why)),
             |outcome| match outcome {
                 Ok(agent) => started.push(agent),
-                Err((host, why)) => output::say(format!("{}: failed: {why}", host.address)),
+                Err((host, why)) => output::say_line(format!("{}: failed: {why}", host.address)),
             },
         );
         count += await_all(&launch, &fleet, started);
@@ -111,14 +111,14 @@ fn await_all(launch: &Launch, fleet: &CoordinatorProcess, mut started: Vec<Start
             count += 1;
             let copied = agent.copied.map_or_else(String::new, |copied| format!("; {copied}"));
             let facts = facts(answer);
-            output::say(format!("{}: its agent runs{facts}{copied}", agent.host.address));
+            output::say_line(format!("{}: its agent runs{facts}{copied}", agent.host.address));
         }
         let is_over = until <= Instant::now();
         in_parallel(
             silent,
             |agent| (launch.why_not_up(&agent, is_over), agent),
             |(why, agent)| match why {
-                Some(why) => output::say(format!("{}: failed: {why}", agent.host.address)),
+                Some(why) => output::say_line(format!("{}: failed: {why}", agent.host.address)),
                 None => started.push(agent),
             },
         );

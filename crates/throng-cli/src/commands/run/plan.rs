@@ -118,6 +118,6 @@ impl Run {
             let text = format!("{}: {}", mistake.title, mistake.label);
             output::print_error(annotation(&path, mistakes.line_of(mistake), &text));
         }
-        Failure::rendered(mistakes.render(output::stderr_has_colors()))
+        Failure::mistakes(mistakes)
     }
 }

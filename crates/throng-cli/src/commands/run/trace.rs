@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::Args;
 use throng_load::generator::{TraceLine, TraceOptions};
 
-use crate::Failure;
 use crate::output_place::{self, unwritable};
+use crate::{Failure, output};
 
 /// Flags of the trace.
 #[derive(Debug, Args)]
@@ -29,9 +29,17 @@ pub(super) struct TraceFlags {
 /// The thread that writes the lines.
 #[derive(Debug)]
 pub(super) struct TraceWriter {
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<io::Result<()>>,
     /// The file that it writes, if it does not write to standard error.
-    pub(super) file: Option<PathBuf>,
+    file: Option<PathBuf>,
+}
+
+/// A file with the lines of a trace.
+#[derive(Debug)]
+pub(super) struct TraceFile {
+    pub(super) path: PathBuf,
+    /// The failure to write it whole.
+    pub(super) failure: Option<Failure>,
 }
 
 impl TraceFlags {
@@ -65,7 +73,7 @@ impl TraceFlags {
         let beside = self.file_beside(record).filter(|_| is_covered);
         let file = self.file.clone().or(beside);
         let out: Box<dyn Write + Send> = match &file {
-            None => Box::new(io::stderr()),
+            None => Box::new(output::stderr()),
             Some(path) => {
                 // The run may have made it since the first check.
                 output_place::check(path)?;
@@ -79,21 +87,29 @@ impl TraceFlags {
             .spawn(move || write(&lines, out, TRACE_BYTES_MAX))?;
         let users = self.users.clone();
         let options = TraceOptions { users, is_full: false, sink, fates: None };
-        Ok(Some((options, TraceWriter { thread: Some(thread), file })))
+        Ok(Some((options, TraceWriter { thread, file })))
     }
 }
 
-impl Drop for TraceWriter {
-    /// Waits until the last line is written. The generator's cores have ended.
-    fn drop(&mut self) {
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+impl TraceWriter {
+    /// Waits until the last line is written. The generator's cores have ended. Returns the file,
+    /// if it is one.
+    pub(super) fn finish(self) -> Option<TraceFile> {
+        let written = self.thread.join();
+        let path = self.file?;
+        let error = match written {
+            Ok(written) => written.err().map(|error| error.to_string()),
+            Err(_) => Some("its thread has ended".to_owned()),
+        };
+        let failure = error.map(|error| unwritable(&path, error).unwritten());
+        Some(TraceFile { path, failure })
     }
 }
 
-/// Writes lines until the last sender is gone, and at most `bytes_max` bytes.
-fn write(lines: &Receiver<TraceLine>, mut out: impl Write, bytes_max: usize) {
+/// Writes lines until the last sender is gone, and at most `bytes_max` bytes. Returns the first
+/// error: a full disk, or a reader that has gone, does not end the run.
+fn write(lines: &Receiver<TraceLine>, mut out: impl Write, bytes_max: usize) -> io::Result<()> {
+    let mut written = Ok(());
     let end = format!("the trace ends here: it has at most {bytes_max} bytes\n");
     // The last line has its place from the beginning.
     let mut left = bytes_max.saturating_sub(end.len());
@@ -102,7 +118,7 @@ fn write(lines: &Receiver<TraceLine>, mut out: impl Write, bytes_max: usize) {
         let TraceLine { user, text } = match lines.recv_timeout(FLUSH_AFTER) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
-                let _ = out.flush();
+                written = written.and(out.flush());
                 continue;
             }
             Err(RecvTimeoutError::Disconnected) => break,
@@ -113,10 +129,10 @@ fn write(lines: &Receiver<TraceLine>, mut out: impl Write, bytes_max: usize) {
         let line = format!("user {user:<4} {text}\n");
         is_full = line.len() > left;
         left = left.saturating_sub(line.len());
-        // A full disk, or a reader that has gone, does not end the run.
-        let _ = out.write_all(if is_full { end.as_bytes() } else { line.as_bytes() });
+        let line = if is_full { end.as_bytes() } else { line.as_bytes() };
+        written = written.and(out.write_all(line));
     }
-    let _ = out.flush();
+    written.and(out.flush())
 }
 
 /// Bytes of a trace at most.
@@ -139,7 +155,7 @@ mod tests {
             }
             drop(sink);
             let mut out = Vec::new();
-            write(&lines, &mut out, bytes_max);
+            write(&lines, &mut out, bytes_max).unwrap();
             assert!(out.len() <= bytes_max, "{} of {bytes_max}", out.len());
             String::from_utf8(out).unwrap()
         };

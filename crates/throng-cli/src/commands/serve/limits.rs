@@ -56,6 +56,7 @@ fn limits() -> Vec<Limit> {
             "close 1009",
             "--message-max",
         ),
+        row("inflate_ratio_max", chat.inflate_ratio_max.to_string(), "close 1009", ""),
         row("message_timeout", ms(chat.message_timeout_ms), "close 1008", "--message-timeout"),
         row(
             "idle_timeout",

@@ -1,9 +1,7 @@
-//! The memory of the long-poll sessions of a core, and the number of sessions of the server.
+//! The memory of the long-poll sessions of a core.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use super::inbox::Text;
 
@@ -75,35 +73,13 @@ impl Memory {
     }
 }
 
-/// The permits of long-poll sessions, shared by all cores of a server.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SessionPermits(Arc<AtomicUsize>);
-
-impl SessionPermits {
-    /// Takes a permit for one more session, unless there are `sessions_max`.
-    pub(crate) fn take(&self, sessions_max: usize) -> Option<SessionPermit> {
-        let taken = self
-            .0
-            .fetch_update(SeqCst, SeqCst, |taken| (taken < sessions_max).then_some(taken + 1));
-        taken.ok().map(|_| SessionPermit(Arc::clone(&self.0)))
-    }
-}
-
-/// The permit of one session, returned when it is dropped.
-#[derive(Debug)]
-pub(crate) struct SessionPermit(Arc<AtomicUsize>);
-
-impl Drop for SessionPermit {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, SeqCst);
-    }
-}
-
 /// The bytes of an entry in an inbox, beside its text.
 pub(super) const ENTRY_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     #[test]
@@ -123,14 +99,5 @@ mod tests {
         assert_eq!((memory.used(), memory.cost(&shared)), (1_000 + ENTRY_BYTES, ENTRY_BYTES));
         memory.release(&again);
         assert_eq!((memory.used(), memory.shared.borrow().len()), (0, 0));
-    }
-
-    #[test]
-    fn a_place_is_free_again_when_its_session_is_gone() {
-        let places = SessionPermits::default();
-        let (one, two) = (places.take(2), places.clone().take(2));
-        assert!(one.is_some() && two.is_some() && places.take(2).is_none());
-        drop(one);
-        assert!(places.take(2).is_some());
     }
 }

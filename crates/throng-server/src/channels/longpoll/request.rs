@@ -1,7 +1,9 @@
 //! The connections' side of long-polling: requests arrive on any core.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
+use throng_driver::network_of;
 use throng_engine::SendPart;
 use throng_proto::http::{Headers, Request, query_pairs};
 use throng_proto::phoenix::longpoll;
@@ -72,10 +74,16 @@ fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>, request: &Request<
         handler.core.counters.connects_refused += 1;
         return answer_json(conn, 403);
     };
-    let Some(permit) = config.poll_permits.take(config.poll_sessions_max) else {
+    let unknown = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    let from = conn.peer_addr().map_or(unknown, |address| network_of(address.ip()));
+    let Some((permit, ended)) = config.poll_permits.take(from, config.poll_sessions_max) else {
         handler.core.counters.poll_sessions_refused += 1;
         return answer_json(conn, 403);
     };
+    if let Some(session) = ended {
+        handler.core.counters.poll_sessions_refused += 1;
+        conn.send_unbounded(session, ChannelMessage(ChannelMessageKind::SessionReplaced));
+    }
     handler.core.counters.poll_sessions += 1;
     let window = config.poll_window;
     let requester = await_session(handler, conn, true);

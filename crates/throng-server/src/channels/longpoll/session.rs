@@ -9,7 +9,8 @@ use throng_proto::phoenix::longpoll::{Claim, PostFrame, parse_post as posts_of};
 
 use super::exchange::{AnswerBody, Requester, SessionAnswer, SessionCommand, SessionRequest};
 use super::inbox::{Entry, Inbox, Text};
-use super::memory::{Memory, SessionPermit};
+use super::memory::Memory;
+use super::permits::SessionPermit;
 use crate::channels::channel::LeaveReason;
 use crate::channels::client::{ChannelHandler, Client};
 use crate::channels::client_state::Mode;
@@ -29,7 +30,7 @@ pub(crate) struct Poll {
     /// The time that a poll waits.
     window: Duration,
     /// The permit of this session.
-    _permit: SessionPermit,
+    permit: SessionPermit,
 }
 
 impl Poll {
@@ -46,7 +47,7 @@ impl Poll {
             inbox: Inbox::new(memory),
             since: Instant::ZERO,
             window,
-            _permit: permit,
+            permit,
         }
     }
 
@@ -58,13 +59,15 @@ impl Poll {
 
 /// Begins the session: answers its client with the token.
 pub(crate) fn begin(handler: &mut ChannelHandler, conn: &mut Client<'_>) {
-    let (core, session) = conn.id().to_bits();
+    let id = conn.id();
+    let (core, session) = id.to_bits();
     let now = conn.now();
     // A token has 16 bits for the core, and a server has fewer cores than that.
     let claim = Claim { core: core as u16, session };
     let token = handler.core.tokens.issue(now, claim);
     let Some(poll) = poll(conn) else { return };
     poll.token = token;
+    poll.permit.begun(id);
     answer(conn, 410);
 }
 
@@ -74,6 +77,9 @@ pub(crate) fn handle_request(
     conn: &mut Client<'_>,
     SessionRequest { from, command }: SessionRequest,
 ) {
+    if let Some(poll) = poll(conn) {
+        poll.permit.used();
+    }
     match command {
         SessionCommand::Poll => {
             // One poll at a time waits, the latest.

@@ -125,7 +125,10 @@ fn who_may_not_connect_is_answered_403_in_the_body() {
     check(2, |sim| {
         let mut world = World::new(sim, &puppets().poll_sessions_max(2), 3);
         let ada = Poller::new(&mut world, "");
-        let _bob = Poller::new(&mut world, "");
+        let bob = Poller::new(&mut world, "");
+        for used in [&ada, &bob] {
+            used.post(&mut world, r#"[null,"1","phoenix","heartbeat",{}]"#);
+        }
         let eve = Poller { query: String::new(), token: String::new() };
         assert_eq!(eve.poll(&mut world), json!({"status": 403}));
         let counters = world.counters();
