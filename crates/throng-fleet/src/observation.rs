@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusError, BusSubscription, Name, PAYLOAD_BYTES_MAX};
+use throng_driver::Clock;
 use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
 use throng_report::watch::WatchHeader;
 
+use crate::names::Names;
 use crate::observer::{ObserverHello, ObserverSample};
-use crate::subjects::GroupSubjects;
+use crate::subjects::{GroupSubjects, speaker};
+use crate::within::{self, OBSERVER_BYTES_MAX};
 
 /// The observers of a group, as far as they have been heard since the subscription.
 pub struct Observers {
     hellos: BusSubscription,
-    known: BTreeMap<String, ObserverHello>,
+    known: Names<ObserverHello>,
 }
 
 impl Observers {
@@ -24,17 +27,21 @@ impl Observers {
     /// The bus is away.
     pub fn listen(bus: &dyn Bus, subjects: &GroupSubjects) -> Result<Self, BusError> {
         let hellos = bus.subscribe(&subjects.observers())?;
-        Ok(Self { hellos, known: BTreeMap::new() })
+        Ok(Self { hellos, known: Names::default() })
     }
 
     /// Returns those that have been heard so far, by their names.
     pub fn known(&mut self) -> &BTreeMap<String, ObserverHello> {
         while let Ok(Some(message)) = self.hellos.try_next() {
-            if let Ok(hello) = serde_json::from_slice::<ObserverHello>(&message.payload) {
-                self.known.insert(hello.facts.name.clone(), hello);
+            let hello = within::read::<ObserverHello>(&message.payload, OBSERVER_BYTES_MAX);
+            if let Ok(hello) = hello
+                && hello.facts.name == speaker(&message.subject)
+            {
+                let name = hello.facts.name.clone();
+                self.known.insert(&name, hello, Clock.now(), |_| false);
             }
         }
-        &self.known
+        self.known.known()
     }
 }
 
@@ -78,14 +85,14 @@ impl WatchSource for BusWatch {
 /// not the same.
 struct SampleLines {
     samples: BusSubscription,
-    incarnation: String,
+    incarnation: Name,
 }
 
 impl WatchLines for SampleLines {
     fn next(&mut self) -> Result<NextLine, String> {
         match self.samples.next_within(PATIENCE) {
             Ok(Some(message)) => {
-                let sample = serde_json::from_slice::<ObserverSample>(&message.payload);
+                let sample = within::read::<ObserverSample>(&message.payload, PAYLOAD_BYTES_MAX);
                 Ok(match sample {
                     Ok(sample) if sample.incarnation != self.incarnation => NextLine::Nothing,
                     Ok(sample) => NextLine::Line(sample.line.into()),
