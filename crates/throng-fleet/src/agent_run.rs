@@ -230,10 +230,12 @@ impl AgentRun {
         }
     }
 
-    /// Says why the load has ended before its time.
+    /// Says why the load has ended before its time. What follows from the first reason is none.
     pub(crate) fn fail(&mut self, why: String, now: Instant) {
-        self.failure = Some(why.clone());
-        self.send(&AgentMessage::Failed(why));
+        if self.failure.is_none() {
+            self.failure = Some(why.clone());
+            self.send(&AgentMessage::Failed(why));
+        }
         self.end(now);
     }
 

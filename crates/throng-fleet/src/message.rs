@@ -215,9 +215,9 @@ pub struct StartOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Steering {
     /// Start so many more users.
-    AddUsers(u64),
+    AddUsers(#[serde(deserialize_with = "within::count")] u64),
     /// Stop so many users.
-    StopUsers(u64),
+    StopUsers(#[serde(deserialize_with = "within::count")] u64),
     /// Start no users until [`Steering::Resume`].
     Pause,
     /// Go on.

@@ -62,21 +62,41 @@ impl LoadReport {
     }
 
     fn check_machine(&self) -> Result<(), String> {
-        let ProcessUse { pid: _, cpu_user_us, cpu_system_us, rss_bytes, rss_bytes_at_start } =
-            self.process;
-        let process = [cpu_user_us, cpu_system_us, rss_bytes, rss_bytes_at_start];
-        let machine = self.machine.iter().flat_map(|it| {
-            let MachineUse { cpus, cpu_busy_us, cpu_idle_us, cpu_stolen_us } = *it;
-            [cpus, cpu_busy_us, cpu_idle_us, cpu_stolen_us]
-        });
-        let programs = self.programs.iter().map(|ProgramUse { millicpus, .. }| *millicpus);
-        let all = process.into_iter().chain(machine).chain(programs);
-        let all = all.chain(self.cpu_us_per_core.iter().copied());
-        if let Some(count) = all.into_iter().find(|count| *count > COUNT_MAX) {
-            return Err(format!("the number {count} of its machine: {COUNT_MAX} at most"));
+        if let Some(count) = self.cpu_us_per_core.iter().find(|count| **count > COUNT_MAX) {
+            return Err(too_large(*count));
         }
-        check_kernel(&self.kernel)
+        check_use(Some(&self.process), self.machine.as_ref(), &self.programs, &self.kernel)
     }
+}
+
+/// Checks what a machine tells of itself.
+///
+/// # Errors
+/// A number is larger than that of any machine.
+pub(crate) fn check_use(
+    process: Option<&ProcessUse>,
+    machine: Option<&MachineUse>,
+    programs: &[ProgramUse],
+    kernel: &KernelCounters,
+) -> Result<(), String> {
+    let process = process.into_iter().flat_map(|it| {
+        let ProcessUse { pid: _, cpu_user_us, cpu_system_us, rss_bytes, rss_bytes_at_start } = *it;
+        [cpu_user_us, cpu_system_us, rss_bytes, rss_bytes_at_start]
+    });
+    let machine = machine.into_iter().flat_map(|it| {
+        let MachineUse { cpus, cpu_busy_us, cpu_idle_us, cpu_stolen_us } = *it;
+        [cpus, cpu_busy_us, cpu_idle_us, cpu_stolen_us]
+    });
+    let programs = programs.iter().map(|ProgramUse { millicpus, .. }| *millicpus);
+    let mut all = process.chain(machine).chain(programs);
+    match all.find(|count| *count > COUNT_MAX) {
+        Some(count) => Err(too_large(count)),
+        None => check_kernel(kernel),
+    }
+}
+
+fn too_large(count: u64) -> String {
+    format!("the number {count} of its machine: {COUNT_MAX} at most")
 }
 
 fn check_kernel(kernel: &KernelCounters) -> Result<(), String> {
