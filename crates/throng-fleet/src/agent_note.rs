@@ -8,7 +8,7 @@ use throng_bus::{BusChange, Text};
 use throng_report::render::micros;
 
 use crate::message::AgentCalibration;
-use crate::request::LogLine;
+use crate::request::{LOG_LINES_MAX, LogLine};
 
 /// What an agent says about its work, for its user.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,15 +112,10 @@ impl AgentLog {
     }
 }
 
-/// Lines that an agent keeps. As JSON, all of them are less than a bus carries.
-pub const LOG_LINES_MAX: usize = 1_000;
-/// Bytes of a line that an agent keeps.
-pub const LOG_LINE_BYTES_MAX: usize = 400;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{AgentAnswer, Answer};
+    use crate::request::{AgentAnswer, Answer, LOG_LINE_BYTES_MAX};
 
     fn texts(lines: &[LogLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()

@@ -10,7 +10,7 @@ use throng_base::Instant;
 use throng_bus::{Bus, BusError, BusMonitor, BusSubscription, Name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
-use throng_load::peers::PeerBounds;
+use throng_load::peers::bounds::PeerBounds;
 use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 

@@ -17,7 +17,7 @@ use crate::message::{
     AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question, Readiness, RunKey,
     RunOrder, StartOrder, Steering,
 };
-use crate::names::Names;
+use crate::names::KnownNames;
 use crate::subjects::{GroupSubjects, speaker};
 use crate::within::{self, CORE_MESSAGE_BYTES_MAX, HELLO_BYTES_MAX, MESSAGE_BYTES_MAX};
 
@@ -27,7 +27,7 @@ use crate::within::{self, CORE_MESSAGE_BYTES_MAX, HELLO_BYTES_MAX, MESSAGE_BYTES
 pub struct Coordinator {
     key: RunKey,
     subjects: GroupSubjects,
-    known: Names<KnownAgent>,
+    known: KnownNames<KnownAgent>,
     members: Vec<Member>,
 }
 
@@ -81,7 +81,7 @@ pub enum MemberNews {
 impl Coordinator {
     /// Creates a coordinator that knows no agent.
     pub fn new(key: RunKey, subjects: GroupSubjects) -> Self {
-        Self { key, subjects, known: Names::default(), members: Vec::new() }
+        Self { key, subjects, known: KnownNames::default(), members: Vec::new() }
     }
 
     /// Returns the run.

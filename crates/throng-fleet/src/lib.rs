@@ -46,7 +46,7 @@ mod within;
 pub use agent::Agent;
 pub use agent_action::{AgentAction, Publish};
 pub use agent_facts::{host_name, process_name, random_id, version};
-pub use agent_note::{AgentNote, LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
+pub use agent_note::AgentNote;
 pub use agent_process::{AgentProcess, END_TIMEOUT};
 pub use allowed_targets::{AllowedTargets, TargetNetwork};
 pub use clock_offset::ClockOffset;
@@ -60,7 +60,7 @@ pub use machine_plan::{CEILING_SHARE, MachineCapacity, MachinePart, MachinePlan,
 pub use observation::{BusWatch, Observers};
 pub use observer::{Observer, ObserverFacts, ObserverHello};
 pub use preparation::assess;
-pub use request::LogLine;
+pub use request::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX, LogLine};
 pub use requester::{ANSWER_PATIENCE, AgentEnd, AgentStop, END_PATIENCE, Requester};
 pub use scenario_bundle::ScenarioBundle;
 pub use shared_limit::SharedLimit;

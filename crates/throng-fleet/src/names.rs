@@ -11,20 +11,20 @@ use crate::within::NAMES_MAX;
 
 /// What is known of each process, by its name.
 #[derive(Debug)]
-pub(crate) struct Names<T> {
+pub(crate) struct KnownNames<T> {
     known: BTreeMap<String, T>,
     heard: BTreeMap<String, Instant>,
     /// The next moment at which silent processes are forgotten.
     clean_at: Instant,
 }
 
-impl<T> Default for Names<T> {
+impl<T> Default for KnownNames<T> {
     fn default() -> Self {
         Self { known: BTreeMap::new(), heard: BTreeMap::new(), clean_at: Instant::ZERO }
     }
 }
 
-impl<T> Names<T> {
+impl<T> KnownNames<T> {
     /// Returns all that are known.
     pub(crate) fn known(&self) -> &BTreeMap<String, T> {
         &self.known
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn made_up_names_are_bounded_and_forgotten() {
         let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        let mut names = Names::default();
+        let mut names = KnownNames::default();
         for number in 0..60_000 {
             names.insert(&name(number), number, at(1), |_| false);
         }

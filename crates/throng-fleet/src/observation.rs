@@ -9,7 +9,7 @@ use throng_driver::Clock;
 use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
 use throng_report::watch::{WatchHeader, WatchLine};
 
-use crate::names::Names;
+use crate::names::KnownNames;
 use crate::observer::{ObserverHello, ObserverSample};
 use crate::report_bounds::check_use;
 use crate::subjects::{GroupSubjects, speaker};
@@ -18,7 +18,7 @@ use crate::within::{self, OBSERVER_BYTES_MAX};
 /// The observers of a group, as far as they have been heard since the subscription.
 pub struct Observers {
     hellos: BusSubscription,
-    known: Names<ObserverHello>,
+    known: KnownNames<ObserverHello>,
 }
 
 impl Observers {
@@ -28,7 +28,7 @@ impl Observers {
     /// The bus is away.
     pub fn listen(bus: &dyn Bus, subjects: &GroupSubjects) -> Result<Self, BusError> {
         let hellos = bus.subscribe(&subjects.observers())?;
-        Ok(Self { hellos, known: Names::default() })
+        Ok(Self { hellos, known: KnownNames::default() })
     }
 
     /// Returns those that have been heard so far, by their names.

@@ -167,7 +167,7 @@ mod tests {
 
     fn order(target: &str) -> RunOrder {
         let source = format!(
-            "target: {target}\nload: [{{hold: {{users: 1, for: 1s}}}}]\n\
+            "target: {target}\nload: [{{ramp: {{to: 1, over: 1s}}}}]\n\
             user: [connect]\n"
         );
         let scenario = Scenario::parse(&source, "test.yaml").unwrap();

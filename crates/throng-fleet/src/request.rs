@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 use throng_bus::{Name, Text};
 
-use crate::agent_note::{LOG_LINE_BYTES_MAX, LOG_LINES_MAX};
 use crate::within;
 
 /// A request to one process of an agent. It may come more than once, and is answered each time.
@@ -69,3 +68,8 @@ pub struct LogLine {
     /// The line.
     pub text: Text<LOG_LINE_BYTES_MAX>,
 }
+
+/// Lines that an agent keeps. As JSON, all of them are less than a bus carries.
+pub const LOG_LINES_MAX: usize = 1_000;
+/// Bytes of a line that an agent keeps.
+pub const LOG_LINE_BYTES_MAX: usize = 400;

@@ -8,7 +8,7 @@
 //! ahead ([`OPENED_AHEAD`]): by then all machines know it, and all users of the group go on at the
 //! same time.
 
-mod bounds;
+pub mod bounds;
 mod hub;
 mod remote_cues;
 mod stats_bounds;
@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 
 use crate::generator::ProbeMessage;
-pub use bounds::PeerBounds;
 pub use hub::PeerHub;
 pub(crate) use remote_cues::RemoteCues;
 
@@ -100,7 +99,7 @@ impl PeerOrder {
     }
 }
 
-/// Users that one core can have: they take 3.4 GiB there. A number of another machine beyond that is
+/// Users that one core can have: they take 3.4 GiB there. A larger number of another machine is
 /// refused.
 pub const CORE_USERS_MAX: u64 = 1 << 24;
 /// The time by which a moment of another machine may be ahead.

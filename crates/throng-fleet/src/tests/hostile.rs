@@ -1,4 +1,5 @@
-//! Messages that no honest process sends, and what they change: nothing but the run of their sender.
+//! Messages that no honest process sends, and what they change: nothing but the run of their
+//! sender.
 
 use std::time::Duration;
 

@@ -16,6 +16,7 @@ impl CoreStats {
     /// A count is larger than a core can count in that time, or smaller than before, or there are
     /// more users than a core has.
     pub fn check(&self, before: &Self, elapsed: Duration) -> Result<(), String> {
+        self.check_lists()?;
         let seconds = (elapsed + AHEAD_MAX).as_secs();
         let most = COUNT_MAX_PER_S.saturating_mul(seconds).min(COUNT_MAX);
         if let Some(count) = self.counts().find(|count| *count > most) {
@@ -34,6 +35,27 @@ impl CoreStats {
             }
             None => Ok(()),
         }
+    }
+
+    /// Checks how much it says of each kind of thing.
+    fn check_lists(&self) -> Result<(), String> {
+        for (what, count, most) in [
+            ("classes", self.classes.len(), PARTS_MAX),
+            ("close codes", self.close_codes.len(), PARTS_MAX),
+            ("reasons of failed connects", self.connect_failures.len(), PARTS_MAX),
+            ("probes", self.probes.len(), PARTS_MAX),
+            ("steps", self.steps.len(), PARTS_MAX),
+            ("addresses", self.addresses.len(), PARTS_MAX),
+            ("limits", self.limits.len(), PARTS_MAX),
+            ("barriers and signals", self.cues.len(), PARTS_MAX),
+            ("first errors", self.samples.len(), SAMPLES_MAX),
+            ("early closes", self.early_closes.len(), SAMPLES_MAX),
+        ] {
+            if count > most {
+                return Err(format!("{count} {what} of one core: {most} at most"));
+            }
+        }
+        Ok(())
     }
 
     /// Returns all counts that are summed over cores.
@@ -77,6 +99,10 @@ fn check_growth(
     Ok(())
 }
 
+/// Things of one kind that a core counts at most.
+const PARTS_MAX: usize = 100_000;
+/// Errors and closes that a core tells in one report at most.
+const SAMPLES_MAX: usize = 1_000;
 /// What one core counts in a second at most: the bytes of 137 Gbit/s.
 const COUNT_MAX_PER_S: u64 = 1 << 34;
 /// What one core counts at most: so much, a hundred days long. The sum of a hundred cores fits.
@@ -117,6 +143,8 @@ mod tests {
         check(|stats| stats.counters.connects_ok = 6, "connects_ok fell from 7 to 6");
         check(|stats| stats.counters.users_active = CORE_USERS_MAX + 1, "16777217 active users");
         check(|stats| stats.resting = CORE_USERS_MAX + 1, "resting users");
+        check(|stats| stats.samples = vec![Default::default(); 1_001], "1001 first errors");
+        check(|stats| stats.cues = vec![CueTally::default(); 100_001], "100001 barriers and");
     }
 
     #[test]
