@@ -469,7 +469,7 @@ fn no_run_lets_an_agent_load_what_its_owner_does_not_allow() {
     let scenario = "target: tcp://192.0.2.1:9\nload: [{ramp: {to: 1, over: 1s}}]\n\
                     user: [connect]\n";
     fleet.place.write("s.yaml", scenario);
-    let flags = ["run", "s.yaml", "--agents", "all", "--i-am-allowed", "--no-calibrate", "--force"];
+    let flags = ["run", "s.yaml", "--agents", "all", "--i-am-allowed", "--force"];
     let mut command = fleet.place.command(&[&flags[..], &["--bus", &bus]].concat());
     Finished::from(command.output().unwrap()).exits_with(2).stderr_contains(&[
         "agent own: this agent does not load 192.0.2.1: it loads what needs no permission",
