@@ -49,6 +49,8 @@ struct Opening {
     number: u32,
     /// Cores that have not opened it yet. At 0 the coordinator waits for [`ProbeMessage::Done`].
     cores_pending: usize,
+    /// Whether each core has opened it: one that was lost answers again when it is back.
+    has_opened: Vec<bool>,
     /// A core that has a user to send it.
     sender: Option<CoreId>,
 }
@@ -132,7 +134,8 @@ impl Probes {
             return;
         }
         coordinator.next = number.checked_add(1);
-        let opening = Opening { number, cores_pending: self.cores, sender: None };
+        let has_opened = vec![false; self.cores];
+        let opening = Opening { number, cores_pending: self.cores, has_opened, sender: None };
         let overtaken = coordinator.opening.replace(opening);
         stats.probe(number).counters.intended += 1;
         let subscribers = self.ledger.open(number, stats);
@@ -181,6 +184,10 @@ impl Probes {
         else {
             return;
         };
+        match opening.has_opened.get_mut(core) {
+            Some(has_opened) if !*has_opened => *has_opened = true,
+            _ => return,
+        }
         opening.cores_pending -= 1;
         if subscribers > 0 {
             opening.sender.get_or_insert(core);
