@@ -56,6 +56,8 @@ pub enum Violation {
     FrameTooLarge,
     /// A message larger than `message_bytes_max`, inflated or not.
     MessageTooLarge,
+    /// More of a message than the [`HeldBudget`](crate::HeldBudget) of its core has room for.
+    HeldTooMuch,
     /// A message that has begun and is not complete within `message_timeout_ms`.
     MessageTimeout,
     /// No answer to a close frame within `close_timeout_ms`.
@@ -67,12 +69,17 @@ impl Violation {
     /// wrong. Before the upgrade an HTTP status is sent instead, and after a close frame nothing.
     pub const fn code(self) -> u16 {
         match self {
-            Self::FrameTooLarge | Self::MessageTooLarge => 1009,
+            Self::FrameTooLarge | Self::MessageTooLarge | Self::HeldTooMuch => 1009,
             Self::NotUtf8 | Self::NotDeflate => 1007,
             Self::MessageTimeout => 1008,
             Self::CloseTimeout => 1006,
             _ => 1002,
         }
+    }
+
+    /// Reports whether the peer exceeded a limit of this endpoint by the size of its messages.
+    pub const fn is_too_large(self) -> bool {
+        matches!(self, Self::FrameTooLarge | Self::MessageTooLarge | Self::HeldTooMuch)
     }
 
     /// Returns the header field of a server's response that is wrong, in lower case.
@@ -132,6 +139,9 @@ impl Violation {
             }
             Self::MessageTooLarge => {
                 "a message is larger than message_bytes_max (RFC 6455 section 7.4.1)"
+            }
+            Self::HeldTooMuch => {
+                "the messages that have begun exceed held_bytes_max (RFC 6455 section 7.4.1)"
             }
             Self::MessageTimeout => {
                 "a message was not complete within message_timeout_ms (RFC 6455 section 7.4.1)"
