@@ -41,8 +41,9 @@ pub(crate) fn most_held(
 pub(crate) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// The default of `held_bytes_max`, of a core.
 pub const HELD_BYTES_MAX: u64 = 64 << 20;
-/// Bytes of each planned user of a core, if they are more together: enough for what users capture.
-pub const HELD_BYTES_EACH: u64 = 1 << 10;
+/// Bytes of each planned user of a core, if they are more together: enough for what users capture,
+/// and for the heads of their answers.
+pub const HELD_BYTES_EACH: u64 = 4 << 10;
 /// What a user of TCP holds at most: unread data, and an answer of which it keeps a part.
 const TCP_BYTES_MAX: u64 = (user::INBOX_BYTES_MAX + user::ANSWER_BYTES_MAX) as u64;
 /// What a user of HTTP holds at most: the head of an answer and its body.
@@ -67,9 +68,9 @@ mod tests {
     }
 
     #[test]
-    fn a_core_has_64_mib_or_a_kib_for_each_user_or_what_the_scenario_says() {
+    fn a_core_has_64_mib_or_4_kib_for_each_user_or_what_the_scenario_says() {
         assert_eq!(budget("", "1000"), 64 << 20);
-        assert_eq!(budget("", "4M"), 1_000_000 << 10);
+        assert_eq!(budget("", "4M"), 1_000_000 << 12);
         assert_eq!(budget("limits: {held_bytes_max: 3MiB}", "4M"), 3 << 20);
     }
 

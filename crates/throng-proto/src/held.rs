@@ -112,7 +112,9 @@ impl HeldBuffer {
 
     /// Creates an empty buffer for a WebSocket message.
     pub(crate) fn of_message(budget: &HeldBudget) -> Self {
-        Self { is_message: true, ..Self::new(budget) }
+        let mut buffer = Self::new(budget);
+        buffer.is_message = true;
+        buffer
     }
 
     /// Appends `piece`. The whole length is expected to be `declared` bytes.

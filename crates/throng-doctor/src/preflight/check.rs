@@ -142,8 +142,8 @@ impl Check {
         Self { unit: Unit::Bytes, ..self }
     }
 
-    /// Adds what the connections need only at times. A limit that is enough without it, and not with
-    /// it, is tight.
+    /// Adds what the connections need only at times. A limit that is enough without it, but not
+    /// with it, is tight.
     #[must_use]
     pub(super) fn at_times(mut self, more: u64) -> Self {
         self.needs = self.needs.saturating_add(more);

@@ -1,5 +1,5 @@
-//! The server begins messages over WebSockets, and does not end them; or the users hold more of what
-//! the server sent than their cores may.
+//! The server begins messages over WebSockets, and does not end them; or the users hold more of
+//! what the server sent than their cores may.
 
 use throng_report::render::{bytes, count};
 use throng_report::{Finding, LoadCounters, Severity, Side};
