@@ -43,6 +43,7 @@ mod lost_answers;
 mod machine_slow;
 mod memory_grows;
 mod memory_runs_out;
+mod messages_unfinished;
 mod network_lost;
 mod never_accepts;
 mod never_answers;
@@ -113,6 +114,7 @@ pub const RULES: &[Rule] = &[
     answers_disordered::RULE,
     answers_unasked::RULE,
     answers_incomplete::RULE,
+    messages_unfinished::RULE,
     wrong_answers::RULE,
     answers_repeated::RULE,
     answers_missing::RULE,

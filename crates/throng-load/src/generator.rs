@@ -8,6 +8,7 @@ mod answer_gaps;
 mod config;
 mod core_stats;
 mod departures;
+mod error_counts;
 mod error_facts;
 mod error_log;
 mod error_name;
@@ -37,6 +38,7 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MessagePriority};
 use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext};
+use throng_proto::HeldBudget;
 use throng_proto::http::HttpEvent;
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
@@ -45,6 +47,7 @@ pub use crate::user::{
 };
 pub use config::GeneratorConfig;
 pub use core_stats::CoreStats;
+pub use error_counts::ErrorCounts;
 pub use error_log::ErrorLog;
 pub(crate) use error_log::STATUSES_MAX;
 pub use incidents::Incidents;
@@ -56,6 +59,7 @@ pub use tallies::{AddressTally, CueTally, LimitTally};
 pub use tracer::{TraceLine, TraceOptions, UserFate};
 
 use crate::cues::{CueWaiters, GroupOpening};
+use crate::held::{MESSAGE_BYTES_MAX, held_bytes_max};
 use crate::peers::PeerOrder;
 use crate::program::{LimitScope, RateLimit};
 use crate::scenario::Model;
@@ -113,6 +117,8 @@ pub struct Generator {
     cues: CueWaiters,
     /// Clocks of the scenario's limits.
     clocks: Vec<RateClock>,
+    /// Budget for what the users hold of what the target sent.
+    held: HeldBudget,
     probes: Option<Probes>,
     /// True when the schedule is over and the last probes are still being delivered.
     awaits_probes: bool,
@@ -150,6 +156,11 @@ impl Generator {
                 Some(_) => CueWaiters::of_machines(Arc::clone(&config.cues), slot),
             },
             clocks: limits.iter().map(clock).collect(),
+            held: HeldBudget::new(
+                held_bytes_max(&config.program, &config.phases, slots)
+                    .try_into()
+                    .unwrap_or(usize::MAX),
+            ),
             probes: match config.peers {
                 None => Probes::new(&config, core, cores),
                 Some(_) => Probes::new(&config, slot, slots),
@@ -292,6 +303,9 @@ impl Generator {
         stats.taken_at = cx.driver().now();
         stats.counters.users_intended = self.starts.intended_by(cx.now());
         stats.counters.users_active = cx.len() as u64 - stats.resting;
+        stats.counters.messages_unfinished = self.held.messages() as u64;
+        stats.counters.held_bytes = self.held.used_bytes() as u64;
+        stats.counters.held_refused = self.held.refused();
         stats.phase = match self.run.phase {
             RunPhase::Leaving => self.run.config.phases.len(),
             RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase_at(cx.now()),
@@ -322,7 +336,8 @@ impl<D: GeneratorDriver> App<D> for Generator {
             inflate_ratio_max: usize::MAX,
             ..WebSocketLimits::default()
         };
-        Scratch::new(limits, self.run.config.seed ^ self.stats.core_id as u64)
+        let seed = self.run.config.seed ^ self.stats.core_id as u64;
+        Scratch::new(limits, seed).with_budget(self.held.clone())
     }
 
     fn message(&mut self, cx: &mut CoreContext<D, Self>, mail: GeneratorMessage) {
@@ -403,6 +418,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
     }
 
     fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
+        self.encoder.end_turn();
         self.stats.finished = self.run.phase != RunPhase::Running && cx.is_empty();
     }
 
@@ -470,9 +486,6 @@ fn is_self_connected<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> bool 
     conn.local_addr().is_some_and(|local| conn.peer_addr() == Some(local))
 }
 
-/// Longest WebSocket message that a user accepts. The generator does not judge the server's message
-/// sizes.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Users that a core starts per turn, so that input which arrives meanwhile does not wait long.
 const STARTS_PER_TURN_MAX: usize = 32;
 /// Time over which all users leave at the end.

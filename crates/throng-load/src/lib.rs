@@ -12,6 +12,7 @@ pub mod cues;
 mod excerpt;
 pub mod fleet_demand;
 pub mod generator;
+mod held;
 pub mod peers;
 pub mod program;
 pub mod run;
@@ -20,3 +21,5 @@ pub mod schedule;
 pub mod source;
 mod steps;
 mod user;
+
+pub use held::{HELD_BYTES_EACH, HELD_BYTES_MAX, held_bytes_max};

@@ -92,6 +92,7 @@ pub struct Program {
     choices: Vec<Choice>,
     cues: Vec<Cue>,
     limits: Vec<RateLimit>,
+    held_bytes_max: Option<u64>,
     protocol: Protocol,
     handshakes: Vec<Handshake>,
     patterns: Vec<MessagePattern>,
@@ -367,6 +368,11 @@ impl Program {
     /// Returns an upper bound of the message size over all classes, in bytes.
     pub fn message_bytes_max(&self) -> usize {
         self.facts.iter().map(|facts| facts.bytes_max).max().unwrap_or(0)
+    }
+
+    /// Returns the bytes that the scenario lets the users of a core hold of what the target sent.
+    pub fn held_bytes_max(&self) -> Option<u64> {
+        self.held_bytes_max
     }
 
     /// Returns the limits that the scenario sets, in the order of their indexes.

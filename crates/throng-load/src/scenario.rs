@@ -114,6 +114,8 @@ pub struct Scenario {
     pub(crate) measured: MeasuredWork,
     /// Rates that users keep to.
     pub(crate) limits: Vec<RateLimit>,
+    /// Bytes that the users of a core may hold of what the target sent, if it says so.
+    pub(crate) held_bytes_max: Option<u64>,
     /// Parts of a sent message that its user keeps.
     pub(crate) sent_parts: Vec<SentPart>,
 }
@@ -248,7 +250,8 @@ fn read(
         }
         Some(phases)
     });
-    let limits = fields.get("limits").map_or(Some(Vec::new()), |node| limits::read(reader, node));
+    let limits = fields.get("limits");
+    let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
         None => Some(None),
         Some(node) => setup::read_setup(reader, node, STEPS).map(Some),
@@ -312,6 +315,7 @@ fn read(
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
+    let (limits, held_bytes_max) = limits?;
     let mut scenario = Scenario {
         target: target?,
         protocol,
@@ -323,7 +327,8 @@ fn read(
         thresholds: thresholds?,
         cues: cues?,
         measured: reader.measured.take().unwrap_or_default(),
-        limits: limits?,
+        limits,
+        held_bytes_max,
         sent_parts: sent_parts.collect(),
         tables: std::mem::take(&mut reader.names.tables),
         files: std::mem::take(&mut reader.files),

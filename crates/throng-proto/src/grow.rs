@@ -1,16 +1,23 @@
 //! Growth of buffers that collect data which arrives in pieces.
 
-/// Appends `piece` to `buffer`, whose final length the peer declared as `declared` bytes. The
-/// buffer grows to twice its length, and never beyond the declared length. So a peer that declares
-/// much and sends little costs only what it sends, and a peer that sends everything does not cost
-/// twice as much.
+/// Appends `piece` to `buffer`, whose final length the peer declared as `declared` bytes.
 pub(crate) fn append(buffer: &mut Vec<u8>, piece: &[u8], declared: usize) {
-    let needed = buffer.len() + piece.len();
-    if needed > buffer.capacity() {
-        let capacity = declared.min(needed.saturating_mul(2)).max(needed);
+    let capacity = capacity(buffer, piece.len(), declared);
+    if capacity > buffer.capacity() {
         buffer.reserve_exact(capacity - buffer.len());
     }
     buffer.extend_from_slice(piece);
+}
+
+/// Returns the capacity of `buffer` for `more` bytes. The buffer grows to twice its length, and
+/// never beyond the declared length. So a peer that declares much and sends little costs only what
+/// it sends, and a peer that sends everything does not cost twice as much.
+pub(crate) fn capacity(buffer: &Vec<u8>, more: usize, declared: usize) -> usize {
+    let needed = buffer.len() + more;
+    if needed <= buffer.capacity() {
+        return buffer.capacity();
+    }
+    declared.min(needed.saturating_mul(2)).max(needed)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! ([`websocket`]), and Phoenix Channels ([`phoenix`]).
 
 mod grow;
+mod held;
 pub mod http;
 mod input;
 pub mod phoenix;
@@ -12,6 +13,7 @@ mod raw;
 mod session;
 pub mod websocket;
 
+pub use held::{HeldBudget, HeldTooMuch};
 pub use input::Input;
 pub use raw::Raw;
 pub use session::Session;

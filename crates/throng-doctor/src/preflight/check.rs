@@ -142,6 +142,17 @@ impl Check {
         Self { unit: Unit::Bytes, ..self }
     }
 
+    /// Adds what the connections need only at times. A limit that is enough without it, but not
+    /// with it, is tight.
+    #[must_use]
+    pub(super) fn at_times(mut self, more: u64) -> Self {
+        self.needs = self.needs.saturating_add(more);
+        if self.state == CheckState::Ok && self.has.is_some_and(|has| has < self.needs) {
+            self.state = CheckState::Tight;
+        }
+        self
+    }
+
     /// Adds an explanation of the numbers. An unknown limit keeps its reason.
     #[must_use]
     pub(super) fn because(mut self, how: impl Into<String>) -> Self {

@@ -30,7 +30,10 @@ pub(super) fn machine(required: &Requirements, machine: &MachineLimits) -> Optio
         machine.memory.clone().map(|memory| memory.available_bytes.unwrap_or(memory.total_bytes));
     let found = free.map(|free| LimitValue::linear(free / 100 * FREE_PERCENT, each.total(), 0));
     let needs = required.connections.saturating_mul(each.total());
-    let check = Check::stops("memory", "memory", required.connections, needs, found).in_bytes();
+    let check = Check::stops("memory", "memory", required.connections, needs, found)
+        .in_bytes()
+        .at_times(required.held_bytes);
+    let needs = check.needs;
     let because = format!("{}; {FREE_PERCENT} % of the free memory", each.describe(required));
     Some(check.because(because).else_do(|| {
         // The amount that the check above accepts, which counts in whole hundreds of bytes.
@@ -39,8 +42,12 @@ pub(super) fn machine(required: &Requirements, machine: &MachineLimits) -> Optio
             .memory
             .known()
             .map_or(0, |m| enough.saturating_sub(m.available_bytes.unwrap_or(m.total_bytes)));
+        let smaller = match required.held_bytes {
+            0 => "",
+            _ => ", or smaller messages and `held_bytes_max`",
+        };
         Remedy::command(format!(
-            "add {} of memory, or plan fewer connections a machine",
+            "add {} of memory, or plan fewer connections a machine{smaller}",
             bytes(short as f64)
         ))
     }))
@@ -65,7 +72,9 @@ pub(super) fn cgroup(required: &Requirements, machine: &MachineLimits) -> Option
         needs,
         found,
     );
-    Some(check.in_bytes().because(each.describe(required)).else_do(|| {
+    let check = check.in_bytes().at_times(required.held_bytes);
+    let needs = check.needs;
+    Some(check.because(each.describe(required)).else_do(|| {
         Remedy::command(format!(
             "systemctl set-property UNIT MemoryMax={}",
             (needs.saturating_mul(100) / FREE_PERCENT).saturating_add(taken)
@@ -122,8 +131,12 @@ impl ConnectionMemory {
         } else {
             "as of Linux 6.18: slabinfo is not readable"
         };
+        let held = match required.held_bytes {
+            0 => String::new(),
+            held => format!("; up to {} for messages that are not complete", bytes(held as f64)),
+        };
         format!(
-            "{} B of kernel ({whose}) + {} B of {} each",
+            "{} B of kernel ({whose}) + {} B of {} each{held}",
             self.kernel_bytes,
             self.user_bytes,
             if required.ends() == 1 { "program" } else { "both programs" }

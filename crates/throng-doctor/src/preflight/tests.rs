@@ -210,6 +210,27 @@ fn memory_that_is_short_by_a_few_bytes_is_reported_with_what_is_enough() {
 }
 
 #[test]
+fn memory_that_users_hold_at_times_makes_a_limit_tight_and_never_short() {
+    let memory = MachineMemory {
+        total_bytes: 1 << 30,
+        available_bytes: Some(1 << 30),
+        slab_bytes: 0,
+        used_bytes: 0,
+    };
+    let machine = MachineLimits { memory: Fact::Known(memory), ..machine() };
+    let at = |held_bytes| {
+        let whole = preflight(&Requirements { held_bytes, ..both(1_000) }, &machine);
+        found(&whole, "memory").clone()
+    };
+    assert_eq!(at(128 << 20).state, CheckState::Ok);
+    assert!(at(128 << 20).because.contains("up to 128 MiB for messages"), "{:?}", at(128 << 20));
+    let tight = at(1 << 30);
+    assert_eq!((tight.state, tight.holds), (CheckState::Tight, at(0).holds));
+    let remedy = tight.remedy.unwrap().command;
+    assert!(remedy.ends_with("or smaller messages and `held_bytes_max`"), "{remedy}");
+}
+
+#[test]
 fn ports_are_addresses_times_ports_times_targets() {
     let range = |first, last, reserved: &[(u16, u16)]| MachineLimits {
         local_ports: Fact::Known(LocalPorts { first, last, reserved: reserved.to_vec() }),

@@ -18,6 +18,7 @@ use crate::run_view::RunView;
 
 pub(super) const RULE: Rule = Rule::new("network_lost", find).explains(&[
     "answers_incomplete",
+    "messages_unfinished",
     "answers_missing",
     "deliveries_missing",
     "half_open",

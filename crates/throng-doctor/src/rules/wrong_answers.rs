@@ -253,6 +253,15 @@ const KINDS: &[WrongAnswerKind] = &[
         shows_expected: false,
         remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
+    WrongAnswerKind {
+        name: "ws_too_large",
+        is_connect: false,
+        what: "The server sent a message that was too large on {n}: a message has 16 MiB at most",
+        noun: ["connection", "connections"],
+        of: |run| run.summary.connect_steps_ok(),
+        shows_expected: false,
+        remedy: "find why the server sends so much, such as a message that never ends",
+    },
 ];
 
 /// What to do about wrong answers among right ones: the scenario's `expect` is right.

@@ -288,6 +288,9 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         ErrorKind::SendFailed => "EPIPE: the connection is closed",
         ErrorKind::SendOverflow => "no acceptance of what was sent: the send queue is full",
         ErrorKind::InboxOverflow => "more messages than the user keeps while no step waits",
+        ErrorKind::HeldOverflow => {
+            "more than the users of a core may keep together (held_bytes_max)"
+        }
         ErrorKind::NotConnected => "no connection: an earlier error has closed it",
         ErrorKind::NotJoined => "no channel: an earlier error has ended it",
         ErrorKind::SocketError => "an error of the socket",
@@ -298,6 +301,7 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         ErrorKind::HttpClosed => "the end of the connection (FIN) before a complete answer",
         ErrorKind::ExpectMismatch
         | ErrorKind::WebSocketViolation
+        | ErrorKind::WebSocketTooLarge
         | ErrorKind::BadMessage
         | ErrorKind::JoinRefused
         | ErrorKind::PushRefused

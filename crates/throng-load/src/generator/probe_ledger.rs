@@ -246,7 +246,7 @@ const NO_PROBE: u32 = 0;
 const TALLIED_MAX: u32 = 1_000;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use throng_report::ProbeCounters;
 
     use super::*;
@@ -255,12 +255,12 @@ mod tests {
     use crate::scenario::Scenario;
     use crate::source::SourcePlan;
 
-    /// A ledger whose probe is due every 10 s and missing 5 s later, with `users` subscribers.
-    fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<Receipts>) {
+    /// A run whose probe is due every 10 s and missing 5 s later.
+    pub(in crate::generator) fn config() -> GeneratorConfig {
         let source = "target: ws://127.0.0.1:1\nload: [{ramp: {to: 1, over: 1s}}]\n\
             user: [connect, stay]\nprobe: [{every: 10s, timeout: 5s, broadcast: {text: hi}}]\n";
         let scenario = Scenario::parse(source, "test").unwrap();
-        let config = GeneratorConfig {
+        GeneratorConfig {
             program: Program::compile(&scenario),
             cues: Cues::new(&[]).into(),
             phases: scenario.load,
@@ -275,8 +275,12 @@ mod tests {
             share: None,
             peers: None,
             trace: None,
-        };
-        let mut probes = ProbeLedger::new(&config).unwrap();
+        }
+    }
+
+    /// A ledger of that run, with `users` subscribers.
+    fn with_users(users: usize) -> (ProbeLedger, CoreStats, Vec<Receipts>) {
+        let mut probes = ProbeLedger::new(&config()).unwrap();
         let mut users = vec![Receipts::default(); users];
         (0..).zip(&mut users).for_each(|(index, user)| probes.join(user, index));
         (probes, CoreStats::new(0, 1), users)

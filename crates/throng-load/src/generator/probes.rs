@@ -177,7 +177,8 @@ impl Probes {
         None
     }
 
-    /// Notes that core `core` has opened probe `number`. After the last core, the probe is sent.
+    /// Notes that core `core` has opened probe `number`. After the last core, the probe is sent. A
+    /// core counts once: one that was lost may answer when others have answered for it.
     fn on_opened(&mut self, number: u32, core: CoreId, subscribers: u64, stats: &mut CoreStats) {
         let Some(coordinator) = &mut self.coordinator else { return };
         let Some(opening) = coordinator.opening.as_mut().filter(|opening| opening.number == number)
@@ -376,3 +377,42 @@ const COORDINATOR_CORE: CoreId = 0;
 const OPEN_AHEAD: Duration = Duration::from_millis(20);
 /// The same among several machines, which hear of it over a bus.
 const OPEN_AHEAD_OF_MACHINES: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::super::probe_ledger::tests::config;
+    use super::*;
+
+    /// Core 0 of three, which has asked the others to open the first probe, and its tallies.
+    fn opening() -> (Probes, CoreStats) {
+        let mut probes = Probes::new(&config(), COORDINATOR_CORE, 3).unwrap();
+        let mut stats = CoreStats::new(COORDINATOR_CORE, 1);
+        probes.open_next(probes.due(), &mut stats);
+        probes.outbox.clear();
+        (probes, stats)
+    }
+
+    fn opened(core: CoreId, subscribers: u64) -> ProbeMessage {
+        ProbeMessage::Opened { number: 1, core, subscribers }
+    }
+
+    #[test]
+    fn a_core_counts_once_even_if_others_have_answered_for_it() {
+        let (mut probes, mut stats) = opening();
+        for _ in 0..5 {
+            probes.on_message(opened(1, 7), false, &mut stats);
+        }
+        assert!(probes.outbox.is_empty(), "core 2 has not opened it: {:?}", probes.outbox);
+        for core in [3, CoreId::MAX] {
+            probes.on_message(opened(core, 7), false, &mut stats);
+        }
+        assert!(probes.outbox.is_empty(), "there is no such core");
+        probes.on_message(opened(2, 0), false, &mut stats);
+        let sends = |probes: &Probes| format!("{:?}", probes.outbox);
+        assert_eq!(sends(&probes), "[(1, Send { number: 1, tried: 0 })]");
+        for core in 0..3 {
+            probes.on_message(opened(core, 7), false, &mut stats);
+        }
+        assert_eq!(sends(&probes), "[(1, Send { number: 1, tried: 0 })]", "it is sent once");
+    }
+}

@@ -241,6 +241,7 @@ impl TraceFormat<'_> {
             ErrorKind::ExpectMismatch
             | ErrorKind::ExpectTimeout
             | ErrorKind::WebSocketViolation
+            | ErrorKind::WebSocketTooLarge
             | ErrorKind::BadMessage
             | ErrorKind::JoinRefused
             | ErrorKind::PushRefused

@@ -104,6 +104,7 @@ impl Generator {
             tracer,
             cues,
             clocks,
+            held,
             ..
         } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
@@ -162,6 +163,7 @@ impl Generator {
             encoder,
             clocks,
             cues,
+            held,
             index,
             is_traced,
             actions: &mut actions,

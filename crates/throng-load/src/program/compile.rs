@@ -25,6 +25,7 @@ impl Program {
             choices: Vec::new(),
             cues: scenario.cues.clone(),
             limits: scenario.limits.clone(),
+            held_bytes_max: scenario.held_bytes_max,
             protocol: scenario.protocol,
             handshakes: Vec::new(),
             patterns: Vec::new(),

@@ -14,10 +14,12 @@ use throng_report::Limit;
 use super::collect::Collector;
 use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
 use crate::generator::TraceOptions;
+use crate::held::{held_bytes_max, most_held};
 use crate::program::Program;
 use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
 use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
+use crate::steps::send::SEND_BYTES_MAX;
 
 /// Options of a run that the command line may set.
 #[derive(Clone, Debug, Default)]
@@ -176,6 +178,21 @@ impl LoadPlan {
         &self.program
     }
 
+    /// Returns the most bytes that the users of this machine hold at times: what the target sends,
+    /// as far as its cores let them, and large messages that the target does not take.
+    pub fn held_bytes_most(&self) -> u64 {
+        let Capacity { demand, cores, .. } = &self.capacity;
+        let of = self.share.map_or(*cores, MachineShare::of);
+        let each_core = held_bytes_max(&self.program, &self.phases, of);
+        let received = most_held(&self.program, demand.connections, *cores, each_core);
+        // Smaller ones fit into the buffers of their sockets.
+        let sent = match self.program.message_bytes_max() {
+            bytes if bytes > SEND_BYTES_MAX => demand.connections.saturating_mul(bytes as u64),
+            _ => 0,
+        };
+        received.saturating_add(sent)
+    }
+
     /// Reports whether the target's own address and port are among the sources.
     pub(super) fn self_connect_possible(&self) -> bool {
         let Capacity { port_range, .. } = &self.capacity;
@@ -327,6 +344,19 @@ mod tests {
         check(&[("a", &[v4]), ("b", &[other]), ("c", &[v4])], &[v4, other]);
         let error = hosts(&[("a", &[v4]), ("b", &[v6])]).unwrap_err().to_string();
         assert!(error.contains("b has no IPv4 address, a no IPv6 address"), "{error}");
+    }
+
+    #[test]
+    fn large_messages_count_in_what_users_hold() {
+        let held = |bytes: &str| {
+            let text = format!(
+                "target: tcp://127.0.0.1:1\nload: [{{ramp: {{to: 30, over: 1s}}}}]\n\
+                 user: [connect, {{send: {{random: {bytes}}}}}]\n"
+            );
+            let scenario = Scenario::parse(&text, "test").unwrap();
+            LoadPlan::new(&scenario, &LoadOptions::default()).unwrap().held_bytes_most()
+        };
+        assert_eq!((held("256KiB"), held("16MiB")), (0, 480 << 20));
     }
 
     #[test]

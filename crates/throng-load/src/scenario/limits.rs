@@ -1,6 +1,9 @@
-//! `limits`: how often users may send, connect and request, all together and each of them.
+//! `limits`: how often users may send, connect and request, all together and each of them, and how
+//! much they may hold of what the target sends.
 
 use std::ops::Range;
+
+use throng_base::units::parse_bytes;
 
 use super::node::{Kind, Node};
 use super::reader::Reader;
@@ -8,9 +11,11 @@ use super::values::bounded_rate;
 use super::{Protocol, Scenario};
 use crate::program::{LimitScope, LimitedAction, RateLimit};
 
-/// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<RateLimit>> {
-    let fields = reader.fields(node, "`limits`", &SCOPES.map(|(_, key, _)| key))?;
+/// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them;
+/// and the bytes that the users of a core may hold.
+pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<(Vec<RateLimit>, Option<u64>)> {
+    let [(_, user, _), (_, all, _)] = SCOPES;
+    let fields = reader.fields(node, "`limits`", &[user, all, HELD_BYTES_MAX])?;
     let mut limits = Some(Vec::new());
     for (scope, key, what) in SCOPES {
         let Some(node) = fields.get(key) else { continue };
@@ -24,7 +29,21 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<RateLimit
         let label = "for example `all: {send: 5000/s}`";
         reader.error(node.span.clone(), "`limits` has no limit", label);
     }
-    limits
+    let held = match fields.get(HELD_BYTES_MAX) {
+        None => Some(None),
+        Some(node) => read_held_bytes_max(reader, node).map(Some),
+    };
+    limits.zip(held)
+}
+
+fn read_held_bytes_max(reader: &mut Reader<'_>, node: &Node) -> Option<u64> {
+    let bytes = reader.quantity(node, "`held_bytes_max`", parse_bytes)?;
+    if bytes < HELD_BYTES_LEAST {
+        let label = "at least 64KiB for each core";
+        reader.error(node.span.clone(), "`held_bytes_max` is too small", label);
+        return None;
+    }
+    Some(bytes)
 }
 
 fn read_scope(
@@ -94,6 +113,10 @@ fn read_rate(reader: &mut Reader<'_>, node: &Node, action: LimitedAction) -> Opt
     }
     Some(rate)
 }
+
+/// The key of the bytes that users may hold, and the fewest.
+const HELD_BYTES_MAX: &str = "held_bytes_max";
+const HELD_BYTES_LEAST: u64 = 64 << 10;
 
 /// The scopes, each with its key and its name in mistakes, in the order in which a step obeys them.
 const SCOPES: [(LimitScope, &str, &str); 2] = [

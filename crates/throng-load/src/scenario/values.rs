@@ -105,20 +105,25 @@ pub(crate) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Opti
     Some(bytes)
 }
 
-/// Reads the length of a message.
-pub(crate) fn read_length(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<u32> {
+/// Reads the length of a message of at most `most` bytes, which the second part says in words.
+pub(crate) fn read_length(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    what: &str,
+    most: (u32, &str),
+) -> Option<u32> {
     match reader.quantity(node, what, parse_bytes)? {
         0 => reader.error(node.span.clone(), format!("{what} is 0 bytes"), "at least 1"),
-        length if length > MESSAGE_BYTES_MAX => {
-            reader.error(node.span.clone(), format!("{what} is too large"), "at most 1GiB")
+        length if length > u64::from(most.0) => {
+            reader.error(node.span.clone(), format!("{what} is too large"), most.1)
         }
         length => return u32::try_from(length).ok(),
     };
     None
 }
 
-/// Longest message that `send` sends and `expect` waits for.
-const MESSAGE_BYTES_MAX: u64 = 1 << 30;
+/// Longest message that `expect` waits for.
+pub(crate) const EXPECTED_BYTES_MAX: (u32, &str) = (1 << 30, "at most 1GiB");
 
 /// Rate above which moments would be less than a nanosecond apart.
 const RATE_MAX: f64 = 1e9;

@@ -105,7 +105,7 @@ fn read_text(reader: &mut Reader<'_>, node: &Node, frame: Frame) -> Option<SendP
 }
 
 fn read_random(reader: &mut Reader<'_>, node: &Node) -> Option<SendPayload> {
-    read_length(reader, node, "`random`").map(SendPayload::Random)
+    read_length(reader, node, "`random`", RANDOM_BYTES_MAX).map(SendPayload::Random)
 }
 
 /// Sends the message of a template.
@@ -194,16 +194,28 @@ fn sent(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.intended = cx.now;
     cx.user.flags.note_sent();
     cx.count(|c| c.messages_sent += 1);
-    if cx.out.len() >= SEND_BYTES_MAX { StepOutcome::Flush } else { StepOutcome::Next }
+    if cx.out.len() < SEND_BYTES_MAX {
+        return StepOutcome::Next;
+    }
+    cx.encoder.large_bytes += cx.out.len();
+    StepOutcome::Flush
 }
 
 /// Checks whether the user can send. Returns `None` if it can. Skips the step if there is no
-/// connection, and blocks the user while the server has not accepted what was sent before.
+/// connection, blocks the user while the server has not accepted what was sent before, and lets it
+/// wait for the next turn of its core if users have sent much in this one.
 pub(crate) fn check_can_send(cx: &mut UserContext<'_>) -> Option<StepOutcome> {
     if !cx.socket.is_open() {
         return Some(failure::skip_step(cx, ErrorKind::NotConnected));
     }
-    check_has_space(cx)
+    if let Some(flow) = check_has_space(cx) {
+        return Some(flow);
+    }
+    (cx.encoder.large_bytes >= LARGE_BYTES_MAX).then(|| {
+        cx.user.set_wait(UserWait::Yield);
+        cx.wait_until(Deadline::Exact(cx.now));
+        StepOutcome::Wait
+    })
 }
 
 /// Blocks the user while the server has not accepted what was sent before. Returns `None` if it
@@ -216,5 +228,10 @@ pub(crate) fn check_has_space(cx: &mut UserContext<'_>) -> Option<StepOutcome> {
     })
 }
 
+/// Bytes of large messages after which a core makes no further message in the same turn: making one
+/// takes time, in which nothing else happens on the core.
+const LARGE_BYTES_MAX: usize = 1 << 20;
+/// Longest message of random bytes: it is made in one turn of its core.
+const RANDOM_BYTES_MAX: (u32, &str) = (16 << 20, "at most 16MiB: repeat the step to send more");
 /// Output bytes at which a user hands them to the kernel.
 pub(crate) const SEND_BYTES_MAX: usize = 256 << 10;

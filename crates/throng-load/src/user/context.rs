@@ -2,6 +2,7 @@
 
 use throng_base::Instant;
 use throng_engine::{Arrival, Deadline};
+use throng_proto::HeldBudget;
 use throng_report::LoadCounters;
 
 use super::channels::Channel;
@@ -32,6 +33,8 @@ pub(crate) struct UserContext<'a> {
     pub(crate) clocks: &'a mut [RateClock],
     /// Users that wait for one another.
     pub(crate) cues: &'a mut CueWaiters,
+    /// Budget of the core for what its users hold of what the target sent.
+    pub(crate) held: &'a HeldBudget,
     /// The user's index in the core's table, by which these know it.
     pub(crate) index: u32,
     /// True if the user is watched: it gives [`UserAction::Trace`].
@@ -216,6 +219,13 @@ impl<'a> UserContext<'a> {
 
     pub(crate) fn wait_until(&mut self, deadline: Deadline) {
         self.act(UserAction::WaitUntil(deadline));
+    }
+
+    /// Removes the user, and forgets what it holds.
+    pub(crate) fn remove(&mut self) {
+        self.user.inbox = None;
+        self.user.memory.clear_stored();
+        self.act(UserAction::Remove);
     }
 
     /// Returns the timing of the present input.

@@ -15,6 +15,8 @@ pub(crate) struct Encoder {
     pub(crate) payload: Vec<u8>,
     /// Values with which an answer is compared.
     pub(crate) comparison: Vec<u8>,
+    /// Bytes of large messages that users have sent in the present turn of the core.
+    pub(crate) large_bytes: usize,
     deflater: Deflater,
 }
 
@@ -22,7 +24,16 @@ impl Encoder {
     /// Creates an encoder with empty buffers.
     pub(crate) fn new() -> Self {
         let [text, topic, event, payload, comparison] = Default::default();
-        Self { text, topic, event, payload, comparison, deflater: Deflater::new() }
+        let deflater = Deflater::new();
+        Self { text, topic, event, payload, comparison, large_bytes: 0, deflater }
+    }
+
+    /// Begins the next turn of the core. Frees the buffers of large messages.
+    pub(crate) fn end_turn(&mut self) {
+        if self.large_bytes > 0 {
+            self.large_bytes = 0;
+            self.text = Vec::new();
+        }
     }
 
     /// Clears all buffers.

@@ -30,7 +30,7 @@ use std::time::Duration;
 use throng_driver::Errno;
 use throng_engine::{CloseReason, Deadline};
 
-use super::context::{StepOutcome, UserAction, UserContext};
+use super::context::{StepOutcome, UserContext};
 use super::cues;
 use super::error::{ConnectFailure, ErrorKind};
 use super::http;
@@ -102,13 +102,14 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
     let ended = cx.user.wait().map(|wait| (wait, Ending::of(wait, link, reason)));
     if let (Some((_, Ending::Lost(kind))), None) = (ended, to_retry) {
         http::note_part(cx, kind);
+        outcomes::note_incomplete(cx);
     }
     clear_connection_state(cx);
     if let Some((request, asked_at)) = to_retry {
         return http::retry(cx, request, asked_at);
     }
     let Some((wait, ending)) = ended else {
-        cx.act(UserAction::Remove);
+        cx.remove();
         return StepOutcome::Wait;
     };
     match ending {
@@ -232,7 +233,7 @@ pub(crate) fn rest(cx: &mut UserContext<'_>) -> StepOutcome {
 pub(crate) fn leave(cx: &mut UserContext<'_>) -> StepOutcome {
     let link = cx.user.link();
     cx.user.state = UserState::Stopped { link, is_deaf: false, is_leaving: true };
-    cx.act(UserAction::Remove);
+    cx.remove();
     StepOutcome::Wait
 }
 

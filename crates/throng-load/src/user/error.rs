@@ -68,14 +68,19 @@ pub enum ErrorKind {
     SendOverflow,
     /// More than `inbox_bytes_max` arrived while no step waited for it.
     InboxOverflow,
+    /// What users of a core keep of what the target sent exceeded `held_bytes_max`.
+    HeldOverflow,
     /// A step needed a connection that an earlier error had closed (`on_error: continue`).
     NotConnected,
     /// The kernel closed the connection with another error.
     SocketError,
     /// A fault of throng itself.
     Internal,
-    /// The server violated the WebSocket protocol, or exceeded a limit.
+    /// The server violated the WebSocket protocol.
     WebSocketViolation,
+    /// A message of the server was too large, or the unfinished messages of a core were, all
+    /// together.
+    WebSocketTooLarge,
     /// The server sent a message that is not valid in Phoenix Channels.
     BadMessage,
     /// A heartbeat was not answered until the next one was due.
@@ -122,7 +127,7 @@ pub enum ErrorKind {
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 31] = [
+    pub const ALL: [Self; 33] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -130,10 +135,12 @@ impl ErrorKind {
         Self::SendFailed,
         Self::SendOverflow,
         Self::InboxOverflow,
+        Self::HeldOverflow,
         Self::NotConnected,
         Self::SocketError,
         Self::Internal,
         Self::WebSocketViolation,
+        Self::WebSocketTooLarge,
         Self::BadMessage,
         Self::HeartbeatTimeout,
         Self::JoinRefused,
@@ -166,10 +173,12 @@ impl ErrorKind {
             Self::SendFailed => "send_failed",
             Self::SendOverflow => "send_overflow",
             Self::InboxOverflow => "inbox_overflow",
+            Self::HeldOverflow => "held_overflow",
             Self::NotConnected => "not_connected",
             Self::SocketError => "socket_error",
             Self::Internal => "internal",
             Self::WebSocketViolation => "ws_violation",
+            Self::WebSocketTooLarge => "ws_too_large",
             Self::BadMessage => "bad_message",
             Self::HeartbeatTimeout => "heartbeat_timeout",
             Self::JoinRefused => "join_refused",

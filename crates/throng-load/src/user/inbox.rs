@@ -55,9 +55,15 @@ impl Inbox {
         }
     }
 
-    /// Reports whether it has room for `bytes` more.
+    /// Reports whether it has room for `bytes` more. A message may be empty, so their number is
+    /// limited, too.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        self.bytes.len() + bytes <= INBOX_BYTES_MAX
+        self.bytes.len() + bytes <= INBOX_BYTES_MAX && self.messages.len() < INBOX_BYTES_MAX
+    }
+
+    /// Returns the memory that it takes for what it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.capacity() + self.messages.capacity() * size_of::<KeptMessage>()
     }
 
     /// Adds a message. The caller has checked that there is room.

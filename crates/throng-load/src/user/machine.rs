@@ -11,7 +11,7 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{
-    cues, ending, failure, heartbeat, http, iteration, limits, loops, outcomes, request,
+    cues, ending, failure, heartbeat, held, http, iteration, limits, loops, outcomes, request,
     transactions,
 };
 use crate::program::{IncomingMessage, Op};
@@ -112,7 +112,9 @@ pub(crate) enum Progress {
 pub(crate) fn handle(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
     let wait = cues::present(cx);
     let is_cut = matches!(input, Input::Stop);
+    let held = cx.user.held_bytes();
     let progress = handle_input(cx, input);
+    let progress = held::recount(cx, held, progress);
     if let Some(wait) = wait {
         cues::settle(cx, wait, is_cut);
     }
@@ -326,7 +328,7 @@ fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {
     let link = cx.user.link();
     cx.user.state = UserState::Stopped { link, is_deaf: true, is_leaving: true };
     match cx.socket {
-        SocketStatus::Absent => cx.act(UserAction::Remove),
+        SocketStatus::Absent => cx.remove(),
         _ if cx.class().resets => cx.act(UserAction::Reset),
         _ => cx.close(),
     }

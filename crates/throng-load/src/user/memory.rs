@@ -71,6 +71,17 @@ impl UserMemory {
         }
     }
 
+    /// Returns the memory of what the user stores and keeps: values, pieces of an answer, cookies.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let Some(parts) = &self.0 else { return 0 };
+        let places = parts.stored.capacity() * size_of::<Vec<u8>>();
+        let values = parts.stored.iter().map(Vec::capacity).sum::<usize>();
+        let rare = parts.rare.as_ref().map_or(0, |rare| {
+            rare.answer.capacity() + rare.http.as_ref().map_or(0, |http| http.cookies.held_bytes())
+        });
+        places + values + rare
+    }
+
     /// Returns what the user remembers of its HTTP requests.
     pub(crate) fn http(&mut self) -> &mut HttpMemory {
         self.rare().http.get_or_insert_default()
@@ -144,7 +155,7 @@ const _: () = assert!(
 );
 
 /// Bytes of an answer that are searched for the parts to keep.
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+pub(crate) const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -97,12 +97,20 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     }
     named::fail(cx);
     if timed_out {
+        note_incomplete(cx);
         match (wait.is_for_answer(), cx.user.flags.is_served()) {
             (false, _) => {}
             (true, false) => cx.count(|c| c.timeouts_unserved += 1),
             (true, true) => cx.count(|c| c.timeouts_served += 1),
         }
         record_unanswered(cx, wait);
+    }
+}
+
+/// Counts a message of which only a part has arrived on the user's WebSocket.
+pub(crate) fn note_incomplete(cx: &mut UserContext<'_>) {
+    if cx.session.client().is_some_and(|client| client.unfinished_bytes().is_some()) {
+        cx.count(|c| c.messages_incomplete += 1);
     }
 }
 

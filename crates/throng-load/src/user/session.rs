@@ -99,9 +99,7 @@ impl Session for UserSession {
             }
             Self::WebSocket(socket) if socket.client.is_in_handshake() => {
                 // The client consumes the head when it finds the violation, so it is copied first.
-                let mut head = [0; HEAD_BYTES_MAX];
-                let length = input.peek().len().min(HEAD_BYTES_MAX);
-                head[..length].copy_from_slice(&input.peek()[..length]);
+                let (head, length) = first_bytes(socket.client.response_so_far(), input.peek());
                 let event = socket.client.next(now, input, scratch, out)?;
                 Some(match event {
                     ClientEvent::Failed(violation) => {
@@ -137,6 +135,15 @@ impl Session for UserSession {
     }
 }
 
+/// Returns the first bytes of an answer of which `before` arrived before `now`, and their number.
+fn first_bytes(before: &[u8], now: &[u8]) -> ([u8; HEAD_BYTES_MAX], usize) {
+    let mut first = [0; HEAD_BYTES_MAX];
+    let length = (before.len() + now.len()).min(HEAD_BYTES_MAX);
+    let bytes = before.iter().chain(now);
+    first.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
+    (first, length)
+}
+
 /// First bytes of a failed upgrade's answer that are kept for the report.
 const HEAD_BYTES_MAX: usize = 64;
 
@@ -144,7 +151,43 @@ const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is smal
 
 #[cfg(test)]
 mod tests {
+    use throng_proto::websocket::ClientHandshake;
+
     use super::*;
+
+    #[test]
+    fn a_failed_upgrade_shows_the_first_bytes_of_its_answer_however_they_arrive() {
+        let endless = format!("HTTP/1.1 200 OK\r\nx1: {}", "y".repeat(9_000));
+        for (answer, pieces, violation) in [
+            (endless.as_str(), 1_000, Violation::ResponseHeadTooLong),
+            (endless.as_str(), 17, Violation::ResponseHeadTooLong),
+            ("SSH-2.0-OpenSSH_9.6\r\n", 3, Violation::ResponseInvalid),
+        ] {
+            let mut session = UserSession::web_socket();
+            let (mut scratch, mut out) = (Scratch::default(), Vec::new());
+            let handshake = ClientHandshake {
+                host: "h",
+                path_and_query: "/",
+                headers: &[],
+                subprotocols: &[],
+                deflate: false,
+                key: [0; 16],
+            };
+            session.client().unwrap().begin(&handshake, &mut out);
+            let shown = answer.as_bytes().chunks(pieces).find_map(|piece| {
+                let mut piece = piece.to_vec();
+                let mut input = Input::new(&mut piece);
+                match session.next(Instant::ZERO, &mut input, &mut scratch, &mut out)? {
+                    UserEvent::UpgradeViolated(found, head) => Some((found, head)),
+                    event => panic!("{event:?}"),
+                }
+            });
+            let (found, head) = shown.unwrap();
+            assert_eq!(found, violation);
+            assert!(head.starts_with(&answer.as_bytes()[..3]), "{head:?}");
+            assert!(answer.as_bytes().starts_with(&head), "{head:?}");
+        }
+    }
 
     #[test]
     fn a_heartbeat_is_reported_once_and_only_when_it_is_due() {

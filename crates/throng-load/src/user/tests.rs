@@ -7,6 +7,7 @@ mod connect;
 mod cues;
 mod ending;
 mod expect;
+mod held;
 mod http;
 mod http_answers;
 mod http_retries;

@@ -183,7 +183,8 @@ impl Session for HttpClient {
                 finish_input(response_of(bytes, shape, body_bytes), input)
             }
             _ => {
-                self.phase = Phase::Reading(Box::new(ResponseReader::new(needs)));
+                self.phase =
+                    Phase::Reading(Box::new(ResponseReader::new(needs, &scratch.buffers.held)));
                 self.read_on(input, scratch)
             }
         }
@@ -203,13 +204,13 @@ impl HttpClient {
         if let Ok(false) = read {
             return None;
         }
-        let reading = match std::mem::take(&mut self.phase) {
+        let mut reading = match std::mem::take(&mut self.phase) {
             Phase::Reading(reading) => *reading,
             Phase::Idle | Phase::Awaiting(_) => return None,
         };
         scratch.buffers.shrink();
         let reassembled = &mut scratch.buffers.reassembled;
-        *reassembled = reading.bytes;
+        *reassembled = reading.bytes.take();
         match read {
             Err(error) => {
                 input.take_all();

@@ -127,10 +127,14 @@ impl CookieJar {
         }
     }
 
+    /// Returns the bytes of all cookies.
+    pub fn held_bytes(&self) -> usize {
+        self.cookies.iter().map(Cookie::bytes).sum()
+    }
+
     /// Removes the oldest cookies, until one of `bytes` fits.
     fn make_room(&mut self, bytes: usize) {
-        let held = |cookies: &[Cookie]| cookies.iter().map(Cookie::bytes).sum::<usize>();
-        while self.cookies.len() >= COOKIES_MAX || held(&self.cookies) + bytes > JAR_BYTES_MAX {
+        while self.cookies.len() >= COOKIES_MAX || self.held_bytes() + bytes > JAR_BYTES_MAX {
             let oldest = (0..self.cookies.len()).min_by_key(|index| self.cookies[*index].number);
             let Some(oldest) = oldest else { return };
             self.cookies.remove(oldest);

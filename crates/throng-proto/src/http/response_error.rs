@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::reader::FIELDS_MAX;
 use super::response_limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX};
+use crate::HeldTooMuch;
 
 /// An error that makes a response unreadable: a fault of the server, or a limit of the client. The
 /// start of the next response is then unknown, so the connection must close.
@@ -17,6 +18,8 @@ pub enum ResponseError {
     TooManyInterim,
     /// A body longer than [`BODY_BYTES_MAX`] that the client must keep as a whole.
     BodyTooLarge,
+    /// More of a response than the [`HeldBudget`](crate::HeldBudget) of its core has room for.
+    HeldTooMuch,
     /// A `content-length` that is not a number, differs from another one, or stands beside a
     /// `transfer-encoding`.
     ContentLength,
@@ -31,7 +34,10 @@ pub enum ResponseError {
 impl ResponseError {
     /// Reports whether the response exceeds a limit of the client.
     pub const fn is_limit(self) -> bool {
-        matches!(self, Self::HeadTooLarge | Self::TooManyInterim | Self::BodyTooLarge)
+        matches!(
+            self,
+            Self::HeadTooLarge | Self::TooManyInterim | Self::BodyTooLarge | Self::HeldTooMuch
+        )
     }
 
     /// Returns the header field that is wrong; `None` if the error is none of a field.
@@ -43,6 +49,7 @@ impl ResponseError {
             | Self::HeadTooLarge
             | Self::TooManyInterim
             | Self::BodyTooLarge
+            | Self::HeldTooMuch
             | Self::Chunk
             | Self::SwitchedProtocols => None,
         }
@@ -62,6 +69,7 @@ impl fmt::Display for ResponseError {
                 "more than interim_responses_max ({INTERIM_RESPONSES_MAX}) interim responses (1xx)"
             ),
             Self::BodyTooLarge => write!(f, "the body exceeds body_bytes_max ({BODY_BYTES_MAX})"),
+            Self::HeldTooMuch => HeldTooMuch.fmt(f),
             Self::ContentLength => {
                 f.write_str("the length of the body is ambiguous (RFC 9112 section 6.3)")
             }
@@ -77,3 +85,9 @@ impl fmt::Display for ResponseError {
 }
 
 impl std::error::Error for ResponseError {}
+
+impl From<HeldTooMuch> for ResponseError {
+    fn from(_: HeldTooMuch) -> Self {
+        Self::HeldTooMuch
+    }
+}

@@ -7,7 +7,8 @@ use super::response_limits::{
     BODY_BYTES_MAX, BODY_EXCERPT_BYTES_MAX, HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX,
 };
 use super::{Response, ResponseError};
-use crate::{Input, grow};
+use crate::held::HeldBuffer;
+use crate::{HeldBudget, Input};
 
 /// What the caller wants of a response.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ pub(super) struct ResponseNeeds {
 pub(super) struct ResponseReader {
     needs: ResponseNeeds,
     /// The head, and after it what is kept of the body.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: HeldBuffer,
     /// The head; `None` while it is incomplete.
     pub(super) head: Option<HeadShape>,
     body: Body,
@@ -63,10 +64,10 @@ enum Body {
 }
 
 impl ResponseReader {
-    /// Creates a reader at the beginning of a response.
-    pub(super) const fn new(needs: ResponseNeeds) -> Self {
-        let body = Body::Length { left: 0 };
-        Self { needs, bytes: Vec::new(), head: None, body, body_bytes: 0, interim: 0 }
+    /// Creates a reader at the beginning of a response. What it keeps counts in the budget.
+    pub(super) fn new(needs: ResponseNeeds, budget: &HeldBudget) -> Self {
+        let (bytes, body) = (HeldBuffer::new(budget), Body::Length { left: 0 });
+        Self { needs, bytes, head: None, body, body_bytes: 0, interim: 0 }
     }
 
     /// Reads `input`. Returns true once the response is complete; before that, all of `input` is
@@ -89,8 +90,7 @@ impl ResponseReader {
             if piece.len() > room && keeps_body {
                 return Err(ResponseError::BodyTooLarge);
             }
-            grow::append(bytes, &piece[..piece.len().min(room)], declared);
-            Ok(())
+            Ok(bytes.append(&piece[..piece.len().min(room)], declared)?)
         };
         match &mut self.body {
             Body::Length { left } => {
@@ -134,7 +134,7 @@ impl ResponseReader {
         let before = self.bytes.len();
         if before > 0 {
             let count = input.peek().len().min(HEAD_BYTES_MAX + 1 - before);
-            self.bytes.extend_from_slice(&input.peek()[..count]);
+            self.bytes.append(&input.peek()[..count], usize::MAX)?;
         }
         // A head that is whole in the input is copied only if it is not interim.
         let received = if before == 0 { input.peek() } else { &self.bytes };
@@ -145,7 +145,7 @@ impl ResponseReader {
         let Some(FoundHead { shape, framing, length, utf8 }) = found else {
             let rest = input.take_all();
             if before == 0 {
-                self.bytes.extend_from_slice(rest);
+                self.bytes.append(rest, usize::MAX)?;
             }
             return Ok(());
         };
@@ -159,13 +159,13 @@ impl ResponseReader {
             }
             self.interim += 1;
             input.take(length - before);
-            self.bytes.clear();
+            self.bytes.take();
             return Ok(());
         }
         let rest = input.take(length - before);
         match utf8 {
-            Some(utf8) => self.bytes = utf8,
-            None if before == 0 => self.bytes.extend_from_slice(rest),
+            Some(utf8) => self.bytes.replace(utf8),
+            None if before == 0 => self.bytes.append(rest, usize::MAX)?,
             None => self.bytes.truncate(length),
         }
         self.head = Some(shape);
@@ -184,7 +184,7 @@ impl ResponseReader {
     fn fail(&mut self, input: &Input<'_>, error: ResponseError) -> ResponseError {
         if self.bytes.is_empty() {
             let count = input.peek().len().min(BODY_EXCERPT_BYTES_MAX);
-            self.bytes.extend_from_slice(&input.peek()[..count]);
+            self.bytes.replace(input.peek()[..count].to_vec());
         }
         error
     }

@@ -126,6 +126,23 @@ impl WebSocketClient {
         matches!(self.phase, Phase::Handshake(_))
     }
 
+    /// Returns what was received of an incomplete response to the upgrade request, before the
+    /// present input.
+    pub fn response_so_far(&self) -> &[u8] {
+        match &self.phase {
+            Phase::Handshake(opening) => opening.received(),
+            Phase::New | Phase::Frames { .. } => &[],
+        }
+    }
+
+    /// Returns the bytes that were received of an incomplete message; `None` if none has begun.
+    pub fn unfinished_bytes(&self) -> Option<usize> {
+        match &self.phase {
+            Phase::Frames { unfinished: Some(unfinished), .. } => unfinished.message_bytes(),
+            Phase::Frames { .. } | Phase::New | Phase::Handshake(_) => None,
+        }
+    }
+
     /// Reports whether the connection carries frames and no close frame has been sent.
     pub fn is_open(&self) -> bool {
         self.endpoint().is_some_and(Endpoint::is_open)
@@ -255,11 +272,8 @@ impl WebSocketClient {
             input.take_all();
             return None;
         };
-        let read = opening.read_response(
-            input,
-            &mut scratch.buffers.reassembled,
-            scratch.limits.head_bytes_max,
-        );
+        let read =
+            opening.read_response(input, &mut scratch.buffers, scratch.limits.head_bytes_max);
         let answer = read.transpose()?.and_then(|head| opening.check_response(head));
         let (endpoint, event) = match answer {
             Ok(HandshakeResponse::Opened { subprotocol, window_bits }) => {

@@ -1,7 +1,9 @@
 //! The opening handshake of a client, until the server responds.
 
 use crate::Input;
+use crate::held::HeldBuffer;
 use crate::http::{Response, has_list_member, list_members, parse_response};
+use crate::websocket::scratch::ScratchBuffers;
 use crate::websocket::{Violation, extension};
 
 /// The parts of the request against which the response is checked.
@@ -11,8 +13,8 @@ pub(super) struct OpeningHandshake {
     is_deflate_offered: bool,
     /// The offered subprotocols, as in the header field.
     subprotocols: String,
-    /// The bytes of an incomplete response.
-    bytes: Vec<u8>,
+    /// The bytes of an incomplete response; `None` before the first.
+    bytes: Option<HeldBuffer>,
 }
 
 /// The response of the server.
@@ -31,25 +33,27 @@ impl OpeningHandshake {
         is_deflate_offered: bool,
         subprotocols: String,
     ) -> Self {
-        Self { accept, is_deflate_offered, subprotocols, bytes: Vec::new() }
+        Self { accept, is_deflate_offered, subprotocols, bytes: None }
     }
 
     /// Returns the head of the response if it is complete. A head that arrives whole borrows
-    /// `input`; any other borrows `reassembled`. Interim responses (RFC 9110 section 15.2) are
+    /// `input`; any other borrows `buffers`. Interim responses (RFC 9110 section 15.2) are
     /// skipped.
     pub(super) fn read_response<'a, 'i: 'a>(
         &mut self,
         input: &mut Input<'i>,
-        reassembled: &'a mut Vec<u8>,
+        buffers: &'a mut ScratchBuffers,
         head_bytes_max: usize,
     ) -> Result<Option<&'a [u8]>, Violation> {
         loop {
-            let received = self.bytes.len();
-            let bytes = if received == 0 {
-                input.peek()
-            } else {
-                self.bytes.extend_from_slice(input.peek());
-                &self.bytes
+            let received = self.received().len();
+            let bytes = match &mut self.bytes {
+                None => input.peek(),
+                Some(kept) => {
+                    let more = input.peek().len().min(head_bytes_max + 1 - received);
+                    keep(kept, &input.peek()[..more])?;
+                    kept
+                }
             };
             let (status, length) = match parse_response(bytes) {
                 Ok(Some((response, length))) if length <= head_bytes_max => {
@@ -57,8 +61,9 @@ impl OpeningHandshake {
                 }
                 Ok(None) if bytes.len() <= head_bytes_max => {
                     let rest = input.take_all();
-                    if received == 0 {
-                        self.bytes.extend_from_slice(rest);
+                    if self.bytes.is_none() && !rest.is_empty() {
+                        let kept = self.bytes.insert(HeldBuffer::new(&buffers.held));
+                        keep(kept, rest)?;
                     }
                     return Ok(None);
                 }
@@ -66,16 +71,20 @@ impl OpeningHandshake {
                 Err(_) => return Err(Violation::ResponseInvalid),
             };
             let rest = input.take(length - received);
+            let kept = self.bytes.take();
             if status < 200 && status != 101 {
-                self.bytes.clear();
-            } else if received == 0 {
-                return Ok(Some(rest));
-            } else {
-                self.bytes.truncate(length);
-                *reassembled = std::mem::take(&mut self.bytes);
-                return Ok(Some(reassembled));
+                continue;
             }
+            let Some(mut kept) = kept else { return Ok(Some(rest)) };
+            kept.truncate(length);
+            buffers.reassembled = kept.take();
+            return Ok(Some(&buffers.reassembled));
         }
+    }
+
+    /// Returns what was received of an incomplete response before the present input.
+    pub(super) fn received(&self) -> &[u8] {
+        self.bytes.as_deref().unwrap_or_default()
     }
 
     /// Checks that the response accepts this handshake (RFC 6455 section 4.1).
@@ -107,4 +116,10 @@ impl OpeningHandshake {
         let window_bits = extension::check_response(headers, self.is_deflate_offered)?;
         Ok(HandshakeResponse::Opened { subprotocol, window_bits })
     }
+}
+
+/// Keeps a part of a head.
+fn keep(kept: &mut HeldBuffer, part: &[u8]) -> Result<(), Violation> {
+    // Most heads are short: the buffer grows with what arrives.
+    kept.append(part, usize::MAX).map_err(|_| Violation::HeldTooMuch)
 }

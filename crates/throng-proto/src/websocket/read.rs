@@ -102,7 +102,7 @@ pub(super) fn next_event<'a, 'i: 'a>(
             return decode_message(payload, is_text, is_deflated, limits, inflater, input)
                 .map(Some);
         }
-        unfinished.get_or_insert_default().begin_frame(&header);
+        unfinished.get_or_insert_default().begin_frame(&header, &buffers.held);
     }
 }
 
@@ -127,12 +127,12 @@ fn check_sequence(
 /// Moves a message that arrived in pieces to the buffers, for the event to borrow, and decodes it.
 #[cold]
 fn decode_reassembled<'a>(
-    message: Message,
+    mut message: Message,
     limits: &WebSocketLimits,
     buffers: &'a mut ScratchBuffers,
     input: &mut Input<'_>,
 ) -> Result<PeerEvent<'a>, Violation> {
-    buffers.reassembled = message.bytes;
+    buffers.reassembled = message.bytes.take();
     let (is_text, is_deflated) = (message.is_text, message.is_deflated);
     decode_message(&buffers.reassembled, is_text, is_deflated, limits, &mut buffers.inflater, input)
 }

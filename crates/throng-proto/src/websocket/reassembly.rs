@@ -1,10 +1,10 @@
 //! The received part of an incomplete request, frame or message.
 
-use crate::grow;
 use crate::http::PendingInput;
 use crate::websocket::Violation;
 use crate::websocket::header::Header;
 use crate::websocket::mask;
+use crate::{HeldBudget, held::HeldBuffer};
 
 /// The incomplete data of a connection. It exists only while something is incomplete, so an idle
 /// connection owns none.
@@ -26,7 +26,7 @@ pub(super) struct Reassembly {
 pub(super) struct Message {
     pub(super) is_text: bool,
     pub(super) is_deflated: bool,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: HeldBuffer,
     /// The number of bytes of a text that are known to be UTF-8.
     utf8_bytes: usize,
 }
@@ -74,14 +74,14 @@ impl Reassembly {
             && self.early.is_empty()
     }
 
-    /// Begins a data frame.
-    pub(super) fn begin_frame(&mut self, header: &Header) {
+    /// Begins a data frame. The message counts in the budget.
+    pub(super) fn begin_frame(&mut self, header: &Header, budget: &HeldBudget) {
         let Header { mask, payload_bytes: length, is_final, .. } = *header;
         self.frame = Some(Frame { mask, received_bytes: 0, payload_bytes: length, is_final });
         self.message.get_or_insert_with(|| Message {
             is_text: header.opcode == Header::TEXT,
             is_deflated: header.is_deflated,
-            bytes: Vec::new(),
+            bytes: HeldBuffer::of_message(budget),
             utf8_bytes: 0,
         });
     }
@@ -99,7 +99,7 @@ impl Reassembly {
         };
         mask::apply(frame.mask, frame.received_bytes, piece);
         let declared = message.bytes.len() + frame.payload_bytes - frame.received_bytes;
-        grow::append(&mut message.bytes, piece, declared);
+        message.bytes.append(piece, declared).map_err(|_| Violation::HeldTooMuch)?;
         frame.received_bytes += piece.len();
         message.check_utf8()?;
         if frame.received_bytes < frame.payload_bytes {

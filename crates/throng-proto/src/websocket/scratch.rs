@@ -2,6 +2,7 @@
 
 use throng_base::Prng;
 
+use crate::HeldBudget;
 use crate::websocket::WebSocketLimits;
 use crate::websocket::inflate::Inflater;
 
@@ -25,6 +26,8 @@ pub(crate) struct ScratchBuffers {
     pub(super) inflater: Inflater,
     /// A request or a message that arrived in pieces.
     pub(crate) reassembled: Vec<u8>,
+    /// What all sessions of the core may hold of incomplete messages.
+    pub(crate) held: HeldBudget,
     /// The payload of a control frame that arrived in pieces.
     pub(super) control: [u8; 125],
 }
@@ -47,6 +50,7 @@ impl Scratch {
         let buffers = ScratchBuffers {
             inflater: Inflater::default(),
             reassembled: Vec::new(),
+            held: HeldBudget::default(),
             control: [0; 125],
         };
         Self { limits, mask_prng: Prng::new(seed), buffers, early: Vec::new(), body_path: None }
@@ -57,6 +61,14 @@ impl Scratch {
     #[must_use]
     pub fn with_bodies_at(mut self, path: &str) -> Self {
         self.body_path = Some(path.into());
+        self
+    }
+
+    /// Counts what the sessions hold of incomplete messages and answers in `budget`. By default
+    /// there is no common limit.
+    #[must_use]
+    pub fn with_budget(mut self, budget: HeldBudget) -> Self {
+        self.buffers.held = budget;
         self
     }
 

@@ -58,6 +58,8 @@ pub enum Violation {
     MessageTooLarge,
     /// A message that inflates by more than `inflate_ratio_max`.
     InflateRatio,
+    /// More of a message than the [`HeldBudget`](crate::HeldBudget) of its core has room for.
+    HeldTooMuch,
     /// A message that has begun and is not complete within `message_timeout_ms`.
     MessageTimeout,
     /// No answer to a close frame within `close_timeout_ms`.
@@ -69,12 +71,20 @@ impl Violation {
     /// wrong. Before the upgrade an HTTP status is sent instead, and after a close frame nothing.
     pub const fn code(self) -> u16 {
         match self {
-            Self::FrameTooLarge | Self::MessageTooLarge | Self::InflateRatio => 1009,
+            Self::FrameTooLarge
+            | Self::MessageTooLarge
+            | Self::InflateRatio
+            | Self::HeldTooMuch => 1009,
             Self::NotUtf8 | Self::NotDeflate => 1007,
             Self::MessageTimeout => 1008,
             Self::CloseTimeout => 1006,
             _ => 1002,
         }
+    }
+
+    /// Reports whether the peer exceeded a limit of this endpoint by the size of its messages.
+    pub const fn is_too_large(self) -> bool {
+        matches!(self, Self::FrameTooLarge | Self::MessageTooLarge | Self::HeldTooMuch)
     }
 
     /// Returns the header field of a server's response that is wrong, in lower case.
@@ -137,6 +147,9 @@ impl Violation {
             }
             Self::InflateRatio => {
                 "a message inflates by more than inflate_ratio_max (RFC 6455 section 7.4.1)"
+            }
+            Self::HeldTooMuch => {
+                "the messages that have begun exceed held_bytes_max (RFC 6455 section 7.4.1)"
             }
             Self::MessageTimeout => {
                 "a message was not complete within message_timeout_ms (RFC 6455 section 7.4.1)"

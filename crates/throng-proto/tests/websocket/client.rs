@@ -1,8 +1,9 @@
 //! The client: its events for a server's response and frames.
 
-use throng_proto::websocket::ClientHandshake;
+use throng_proto::HeldBudget;
+use throng_proto::websocket::{ClientHandshake, Scratch};
 
-use crate::support::{HANDSHAKE, RESPONSE, connecting_client, frame, masked, open_client};
+use crate::support::{HANDSHAKE, LIMITS, RESPONSE, connecting_client, frame, masked, open_client};
 
 /// Checks the events of a client that began `handshake` and receives `response`, with every cut.
 #[track_caller]
@@ -110,6 +111,50 @@ fn a_masked_frame_fails() {
     harness.receive(&masked(0x81, b"hello"));
     assert_eq!(harness.events, ["failed Masked"]);
     assert_eq!(harness.out[..2], [0x88, 0x80 | (2 + 50)]);
+}
+
+#[test]
+fn the_client_that_is_over_the_budget_of_its_core_fails_and_no_other() {
+    let budget = HeldBudget::new(10_000);
+    let open = || {
+        let mut harness = open_client();
+        harness.scratch = Scratch::new(LIMITS, 1).with_budget(budget.clone());
+        harness
+    };
+    let [mut large, mut small, mut idle] = [open(), open(), open()];
+    // A message in fragments, one in a frame that arrives in pieces, and whole ones.
+    large.receive(&frame(0x01, &[b'x'; 3_000], false));
+    let begun = frame(0x82, &[0; 2_000], false);
+    small.receive(&begun[..1_000]);
+    assert_eq!(budget.messages(), 2);
+    large.receive(&frame(0x00, &[b'x'; 3_000], false));
+    assert_eq!(large.events, ["failed HeldTooMuch"]);
+    assert_eq!(large.out[..2], [0x88, 0x80 | (2 + 75)], "a close frame with 1009");
+    small.receive(&begun[1_000..]);
+    idle.receive(&frame(0x82, &[0; 150_000], false));
+    assert_eq!((small.events.len(), idle.events.len()), (1, 1), "{:?}", small.events);
+    assert_eq!((budget.used_bytes(), budget.messages(), budget.refused()), (0, 0, 1));
+    // A connection that is dropped holds no more.
+    small.receive(&begun[..1_000]);
+    drop(small);
+    assert_eq!((budget.used_bytes(), budget.messages()), (0, 0));
+}
+
+#[test]
+fn the_head_of_a_response_counts_in_the_budget() {
+    let budget = HeldBudget::new(1_000);
+    let mut harness = connecting_client(&HANDSHAKE);
+    harness.scratch = Scratch::new(LIMITS, 1).with_budget(budget.clone());
+    harness.receive(&RESPONSE.as_bytes()[..20]);
+    assert!(budget.used_bytes() >= 20, "{budget:?}");
+    assert_eq!(harness.session.response_so_far(), &RESPONSE.as_bytes()[..20]);
+    harness.receive(&RESPONSE.as_bytes()[20..]);
+    assert_eq!((harness.events.len(), budget.used_bytes()), (1, 0));
+    let mut endless = connecting_client(&HANDSHAKE);
+    endless.scratch = Scratch::new(LIMITS, 1).with_budget(budget.clone());
+    (0..9).for_each(|_| _ = endless.receive(b"HTTP/1.1 101 x\r\nx: ").receive(&[b'y'; 90]));
+    assert_eq!(endless.events[..1], ["failed HeldTooMuch"]);
+    assert_eq!(budget.used_bytes(), 0);
 }
 
 #[test]

@@ -113,6 +113,16 @@ counters! {
         /// Messages that rules of `on_message` did not send, because the server did not take the
         /// bytes sent before.
         rules_blocked,
+        /// Messages over WebSockets of which only a part had arrived when a wait for an answer
+        /// timed out, when the connection ended, or when the user held too much.
+        messages_incomplete,
+        /// Gauge: WebSockets on which a message has begun and not ended.
+        messages_unfinished: gauge,
+        /// Gauge: bytes that users hold of what the target sent: parts of messages and answers,
+        /// data that no step has read yet, and stored values.
+        held_bytes: gauge,
+        /// Times that a user was refused more of these bytes, because of `held_bytes_max`.
+        held_refused,
         /// Gauge: channels that users are joined to.
         joined: gauge,
         /// `join` steps begun.

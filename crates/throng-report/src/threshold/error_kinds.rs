@@ -1,7 +1,7 @@
 //! The kinds of errors that a threshold may name.
 
 /// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
-pub(super) const ERROR_KINDS: [&str; 32] = [
+pub(super) const ERROR_KINDS: [&str; 34] = [
     "connect",
     "closed_by_peer",
     "reset_by_peer",
@@ -13,7 +13,9 @@ pub(super) const ERROR_KINDS: [&str; 32] = [
     "not_connected",
     "socket_error",
     "internal",
+    "held_overflow",
     "ws_violation",
+    "ws_too_large",
     "bad_message",
     "heartbeat_timeout",
     "join_refused",

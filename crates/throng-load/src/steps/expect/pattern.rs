@@ -9,7 +9,7 @@ use crate::program::{
 };
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Form, Reader};
-use crate::scenario::values::{read_hex, read_length};
+use crate::scenario::values::{EXPECTED_BYTES_MAX, read_hex, read_length};
 use crate::scenario::{is_name, is_reserved};
 
 /// Keys of a pattern of bytes.
@@ -30,7 +30,9 @@ pub(super) fn read_matcher(
             let bytes = read_hex(reader, node, "`hex`")?;
             Some(Matcher::literal(Template::from_bytes(bytes)))
         }),
-        ("bytes", |reader, node| Some(Matcher::bytes(read_length(reader, node, "`bytes`")?))),
+        ("bytes", |reader, node| {
+            Some(Matcher::bytes(read_length(reader, node, "`bytes`", EXPECTED_BYTES_MAX)?))
+        }),
         ("until", |reader, node| Some(Matcher::until(read_text(reader, node)?))),
     ];
     reader.one_form(fields, what, "pattern", &forms)
@@ -51,7 +53,9 @@ pub(super) fn read_pattern(
         ("text", |reader, node| read_text(reader, node).map(Pattern::Text)),
         ("json", |reader, node| read_json(reader, node).map(Pattern::Json)),
         ("binary", |reader, node| read_hex(reader, node, "`binary`").map(Pattern::Binary)),
-        ("bytes", |reader, node| read_length(reader, node, "`bytes`").map(Pattern::Bytes)),
+        ("bytes", |reader, node| {
+            read_length(reader, node, "`bytes`", EXPECTED_BYTES_MAX).map(Pattern::Bytes)
+        }),
         ("contains", |reader, node| {
             Some(Pattern::Contains(Box::new(MessagePart::new(read_text(reader, node)?))))
         }),

@@ -11,7 +11,7 @@ use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::{
     ClientEvent, Scratch, ServerEvent, Violation, WebSocketLimits, WebSocketServer,
 };
-use throng_proto::{Input as Bytes, Session};
+use throng_proto::{HeldBudget, Input as Bytes, Session};
 use throng_report::LoadCounters;
 
 use super::shown::{differences, is_in_counters, shown};
@@ -35,6 +35,7 @@ pub(super) struct Play {
     cues: Arc<Cues>,
     waiters: CueWaiters,
     clocks: Vec<RateClock>,
+    pub(super) held: HeldBudget,
     /// Groups that a user of another core has let go.
     opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
@@ -108,6 +109,7 @@ impl Play {
             classes: ClassTraits::of(&program),
             waiters: CueWaiters::new(Arc::clone(&cues)),
             clocks,
+            held: HeldBudget::default(),
             cues,
             opened: None,
             program,
@@ -138,6 +140,8 @@ impl Play {
 
     /// Plays one input: a moment, its name, and what belongs to it.
     fn play(&mut self, text: &str) -> String {
+        // Each input is a turn of its own.
+        self.encoder.end_turn();
         let mut words = text.splitn(3, ' ');
         let ms: u64 = words.next().unwrap().parse().expect("a row begins with its moment");
         let (name, rest) = (words.next().unwrap(), words.next().unwrap_or(""));
@@ -320,6 +324,7 @@ impl Play {
                 encoder: &mut self.encoder,
                 clocks: &mut self.clocks,
                 cues: &mut self.waiters,
+                held: &self.held,
                 index: OWN_INDEX,
                 is_traced,
                 actions: &mut act,

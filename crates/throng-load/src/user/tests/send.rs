@@ -1,6 +1,6 @@
 //! `send`: what leaves, and when the user has to wait.
 
-use super::play::{TCP, WS, check};
+use super::play::{Play, TCP, WS, check};
 
 #[test]
 fn messages_leave_before_the_next_wait() {
@@ -25,6 +25,20 @@ fn a_large_output_is_handed_over_at_once() {
              flush, no deadline, sent hi, messages_sent +1",
         )],
     );
+}
+
+#[test]
+fn large_messages_do_not_fill_a_turn() {
+    let steps = "[connect, repeat: {times: 9, do: [send: {random: 300KiB}]}, send: hi, stay]";
+    let four = "sent 307200 bytes, messages_sent +1, flush, ".repeat(3);
+    let turn = |begin: &str, end: &str| format!("{begin}{four}sent 307200 bytes, {end}");
+    let mut play = Play::new(TCP, steps);
+    let first = play.row("0 begin; 1 opened");
+    assert!(first.ends_with("flush, until 1"), "{first}");
+    assert_eq!(play.counters.messages_sent, 4);
+    assert_eq!(play.row("1 deadline"), turn("", "messages_sent +1, flush, until 1"));
+    assert!(play.row("1 deadline").ends_with("sent hi, messages_sent +1"));
+    assert_eq!(play.counters.messages_sent, 10);
 }
 
 #[test]

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::super::response_limits::{HEAD_BYTES_MAX, INTERIM_RESPONSES_MAX};
 use super::*;
+use crate::HeldBudget;
 
 /// Reads a response that arrives in these pieces, with a FIN after it. Returns `status body
 /// (bytes) keep-alive`, or the error, or nothing if it is incomplete.
@@ -51,6 +52,32 @@ fn check_of(method: &str, bytes: &str, expected: &str) {
 #[track_caller]
 fn check(bytes: &str, expected: &str) {
     check_of("GET", bytes, expected);
+}
+
+#[test]
+fn a_response_that_is_over_the_budget_of_its_core_fails_and_holds_nothing() {
+    let budget = HeldBudget::new(10_000);
+    let mut scratch = Scratch::default().with_budget(budget.clone());
+    let mut receive = |client: &mut HttpClient, bytes: &[u8]| {
+        let mut bytes = bytes.to_vec();
+        let mut input = Input::new(&mut bytes);
+        match client.next(Instant::ZERO, &mut input, &mut scratch, &mut Vec::new()) {
+            None => String::new(),
+            Some(HttpEvent::Failed(error, _)) => format!("{error:?}"),
+            Some(event) => format!("{event:?}"),
+        }
+    };
+    let [mut large, mut small] = [(); 2].map(|()| HttpClient::new());
+    large.expect("GET", true);
+    small.expect("GET", true);
+    let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9000\r\n\r\n";
+    assert_eq!(receive(&mut large, head), "");
+    assert_eq!(receive(&mut small, &head[..12]), "");
+    assert_eq!(receive(&mut large, &[b'x'; 2_000]), "");
+    assert_eq!(receive(&mut large, &[b'x'; 6_000]), "HeldTooMuch");
+    assert_eq!(receive(&mut small, b" OK\r\ncontent-length: 900\r\n\r\n"), "");
+    assert!(receive(&mut small, &[b'x'; 900]).starts_with("Response"));
+    assert_eq!((budget.used_bytes(), budget.refused()), (0, 1));
 }
 
 #[test]

@@ -4,3 +4,4 @@ mod clocks;
 mod dialogue;
 mod room;
 mod run;
+mod unfinished;

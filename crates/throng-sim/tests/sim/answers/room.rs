@@ -9,7 +9,9 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{Driver, ListenSpec, SocketOptions};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
-use throng_proto::websocket::{Scratch, ServerEvent, WebSocketLimits, WebSocketServer};
+use throng_proto::websocket::{
+    Opcode, Scratch, ServerEvent, WebSocketLimits, WebSocketServer, encode_fragment,
+};
 use throng_report::Histogram;
 use throng_sim::{SimDriver, SimFd};
 
@@ -39,6 +41,10 @@ pub(crate) struct Room {
     /// Stall of the whole server at each message of this number.
     stall: Option<(usize, Duration)>,
     stalled_until: Instant,
+    /// Replies that begin so are fragments of a message that never ends.
+    fragments: Option<&'static str>,
+    /// Members that have got the first fragment.
+    begun: Vec<Key>,
     /// Times from each message to the replies to it.
     pub(crate) service: Rc<RefCell<Histogram>>,
     /// Replies to send, by their time and a number that keeps the order.
@@ -54,6 +60,8 @@ impl Room {
             members: Vec::new(),
             stall: None,
             stalled_until: Instant::ZERO,
+            fragments: None,
+            begun: Vec::new(),
             service: Rc::default(),
             queue: BTreeMap::new(),
         }
@@ -62,6 +70,11 @@ impl Room {
     /// Lets the server do nothing for `time` at every message whose number `every` divides.
     pub(crate) fn stalling(self, every: usize, time: Duration) -> Self {
         Self { stall: Some((every, time)), ..self }
+    }
+
+    /// Sends replies that begin so as fragments of a message that never ends.
+    pub(crate) fn with_fragments(self, begin: &'static str) -> Self {
+        Self { fragments: Some(begin), ..self }
     }
 
     fn schedule_replies(&mut self, now: Instant, from: Key, text: &str) {
@@ -111,10 +124,19 @@ impl App<SimDriver<()>> for Room {
         while self.due() <= cx.driver().now()
             && let Some((_, (to, text))) = self.queue.pop_first()
         {
+            let is_fragment = self.fragments.is_some_and(|begin| text.starts_with(begin));
             for key in self.members.iter().filter(|key| to.is_none_or(|to| to == **key)) {
+                let is_first = is_fragment && !self.begun.contains(key);
+                self.begun.extend(is_first.then_some(*key));
                 cx.with(*key, |conn| {
                     let (session, out) = conn.session();
-                    session.text(&text, None, out);
+                    match is_fragment {
+                        true => {
+                            let opcode = is_first.then_some(Opcode::Text);
+                            encode_fragment(opcode, false, text.as_bytes(), out);
+                        }
+                        false => session.text(&text, None, out),
+                    }
                 });
             }
         }

@@ -254,7 +254,7 @@ impl Pair {
 
     /// Returns the errors of established connections, and connects that timed out.
     pub(crate) fn errors(&self) -> u64 {
-        self.core_stats().iter().flat_map(|stats| stats.errors).sum::<u64>()
+        self.core_stats().iter().flat_map(|stats| *stats.errors).sum::<u64>()
             + self.load_counters().connects_failed
     }
 

@@ -62,7 +62,7 @@ error: unknown key `al` in `limits`
 5 |   al: {send: 5/s}
   |   ^^ did you mean `all`?
   |
-  = help: expected one of: `user`, `all`
+  = help: expected one of: `user`, `all`, `held_bytes_max`
 
 error: unknown key `sent` in limits of each user
  --> test.yaml:6:10
@@ -86,7 +86,7 @@ error: limits of each user must be a mapping with `send`, `connect`, `request`
   |                             ^^^^^ found a list
 "#);
     insta::assert_snapshot!(limits("5000/s"), @r#"
-error: `limits` must be a mapping with `user`, `all`
+error: `limits` must be a mapping with `user`, `all`, `held_bytes_max`
  --> test.yaml:4:9
   |
 4 | limits: 5000/s
@@ -130,6 +130,17 @@ error: users of `protocol: tcp` do nothing that `request` limits
 3 | limits: {user: {request: 1/s}}
   |                 ^^^^^^^ they have limits of `send` and `connect`
 "#);
+}
+
+#[test]
+fn memory_that_is_too_small_for_anything() {
+    insta::assert_snapshot!(limits("{held_bytes_max: 63KiB}"), @r"
+error: `held_bytes_max` is too small
+ --> test.yaml:4:26
+  |
+4 | limits: {held_bytes_max: 63KiB}
+  |                          ^^^^^ at least 64KiB for each core
+");
 }
 
 #[test]

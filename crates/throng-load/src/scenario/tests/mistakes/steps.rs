@@ -225,7 +225,7 @@ error: `random` is too large
   --> test.yaml:11:20
    |
 11 |   - send: {random: 2GiB}
-   |                    ^^^^ at most 1GiB
+   |                    ^^^^ at most 16MiB: repeat the step to send more
 "#);
 }
 

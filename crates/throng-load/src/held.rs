@@ -1,0 +1,90 @@
+//! The memory of what users hold of what the target sent: how much a core may have, and how much a
+//! run may need.
+
+use crate::capacity::Demand;
+use crate::program::{Program, Protocol};
+use crate::scenario::Phase;
+use crate::user;
+
+/// Returns the bytes that all users of a core may hold together, where a run has so many cores on
+/// all its machines: those of the scenario, or [`HELD_BYTES_MAX`]. Many users may hold
+/// [`HELD_BYTES_EACH`] each.
+pub fn held_bytes_max(program: &Program, phases: &[Phase], cores: usize) -> u64 {
+    program.held_bytes_max().unwrap_or_else(|| {
+        let connections = Demand::of(program, phases).connections;
+        let each = connections.div_ceil(cores.max(1) as u64).saturating_mul(HELD_BYTES_EACH);
+        each.max(HELD_BYTES_MAX)
+    })
+}
+
+/// Returns the most bytes that a target can make `connections` of a machine with so many cores
+/// hold, where a core has `held_bytes_max` for them.
+pub(crate) fn most_held(
+    program: &Program,
+    connections: u64,
+    cores: usize,
+    held_bytes_max: u64,
+) -> u64 {
+    let each = match program.protocol() {
+        Protocol::Tcp => TCP_BYTES_MAX,
+        Protocol::Http => HTTP_BYTES_MAX,
+        Protocol::Ws | Protocol::Phoenix => MESSAGE_BYTES_MAX as u64,
+    };
+    let receives = program.protocol() != Protocol::Tcp
+        || (0..program.classes().len()).any(|class| program.expects(class));
+    let each = if receives { each } else { 0 };
+    connections.saturating_mul(each).min(held_bytes_max.saturating_mul(cores as u64))
+}
+
+/// Longest WebSocket message that a user accepts. The generator does not judge the server's message
+/// sizes.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 16 << 20;
+/// The default of `held_bytes_max`, of a core.
+pub const HELD_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of each planned user of a core, if they are more together: enough for what users capture,
+/// and for the heads of their answers.
+pub const HELD_BYTES_EACH: u64 = 4 << 10;
+/// What a user of TCP holds at most: unread data, and an answer of which it keeps a part.
+const TCP_BYTES_MAX: u64 = (user::INBOX_BYTES_MAX + user::ANSWER_BYTES_MAX) as u64;
+/// What a user of HTTP holds at most: the head of an answer and its body.
+const HTTP_BYTES_MAX: u64 =
+    (throng_proto::http::HEAD_BYTES_MAX + throng_proto::http::BODY_BYTES_MAX) as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+
+    fn compiled(text: &str) -> (Program, Vec<Phase>) {
+        let scenario = Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
+        (Program::compile(&scenario), scenario.load)
+    }
+
+    fn budget(head: &str, users: &str) -> u64 {
+        let load = format!("load: [{{ramp: {{to: {users}, over: 1m}}}}]");
+        let (program, load) =
+            compiled(&format!("target: ws://h:1/\n{head}\n{load}\nuser: [connect, stay]\n"));
+        held_bytes_max(&program, &load, 4)
+    }
+
+    #[test]
+    fn a_core_has_64_mib_or_4_kib_for_each_user_or_what_the_scenario_says() {
+        assert_eq!(budget("", "1000"), 64 << 20);
+        assert_eq!(budget("", "4M"), 1_000_000 << 12);
+        assert_eq!(budget("limits: {held_bytes_max: 3MiB}", "4M"), 3 << 20);
+    }
+
+    #[test]
+    fn the_most_is_that_of_all_users_or_of_all_cores() {
+        let most = |target: &str, user: &str, connections| {
+            let load = "load: [{ramp: {to: 9, over: 1s}}]";
+            let (program, _) = compiled(&format!("target: {target}\n{load}\nuser: {user}\n"));
+            most_held(&program, connections, 2, 64 << 20)
+        };
+        assert_eq!(most("ws://h:1/", "[connect, stay]", 3), 48 << 20);
+        assert_eq!(most("ws://h:1/", "[connect, stay]", 1_000), 128 << 20);
+        assert_eq!(most("http://h:1", "[get: /]", 2), 2 * HTTP_BYTES_MAX);
+        assert_eq!(most("tcp://h:1", "[connect, expect: a]", 100), 100 * TCP_BYTES_MAX);
+        assert_eq!(most("tcp://h:1", "[connect, stay]", 100), 0, "nothing is kept");
+    }
+}
