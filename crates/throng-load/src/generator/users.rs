@@ -6,7 +6,7 @@ use throng_base::Instant;
 use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
 use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
-use throng_proto::phoenix::{PhoenixPayload, names};
+use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::websocket::ClientEvent;
 use throng_report::ErrorExchange;
 
@@ -260,6 +260,10 @@ impl Generator {
         };
         let event = match decoded {
             Ok(PhoenixClientEvent::Message(event)) => event,
+            Ok(PhoenixClientEvent::ChannelEnd(end)) => {
+                self.step(conn, Input::ChannelEnded(&end));
+                return;
+            }
             Ok(PhoenixClientEvent::Reply(reply)) => {
                 let number = parse_ref(reply.r#ref.as_deref());
                 let id = conn.state().id();
@@ -278,18 +282,9 @@ impl Generator {
                 return;
             }
         };
-        let join_ref = parse_ref(event.r#ref.as_deref());
-        let is_probe = match (&*event.event, event.payload) {
-            (names::ERROR, _) => {
-                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelError));
-                return;
-            }
-            (names::CLOSE, _) => {
-                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelClosed));
-                return;
-            }
-            (_, PhoenixPayload::Json(text)) => self.probe_received(conn, text.as_bytes()),
-            (_, PhoenixPayload::Binary(bytes)) => self.probe_received(conn, bytes),
+        let is_probe = match event.payload {
+            PhoenixPayload::Json(text) => self.probe_received(conn, text.as_bytes()),
+            PhoenixPayload::Binary(bytes) => self.probe_received(conn, bytes),
         };
         // Most users of channels wait for no event: theirs cost no step.
         if !is_probe && self.run.receives(conn.state().class) {

@@ -3,7 +3,7 @@
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
 use throng_proto::http::{HttpResponse, Response, ResponseError};
-use throng_proto::phoenix::client::PushReply;
+use throng_proto::phoenix::client::{ChannelEnd, PushReply};
 use throng_proto::websocket::Violation;
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
@@ -45,8 +45,8 @@ pub(crate) enum Input<'a> {
     BadMessage(&'a [u8]),
     /// The reply to the request with this ref arrived.
     Reply(u32, &'a PushReply<'a>),
-    /// The server ended the channel with this join_ref.
-    ChannelEnded(u32, ErrorKind),
+    /// The server ended a channel.
+    ChannelEnded(&'a ChannelEnd<'a>),
     /// The answer to an HTTP request is complete.
     HttpAnswered(HttpResponse<'a>),
     /// The answer to an HTTP request, which begins with these bytes, cannot be read.
@@ -149,7 +149,7 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::HttpUnasked(bytes) => http::unasked(cx, bytes),
         Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
         Input::Reply(number, reply) => request::reply_received(cx, number, reply),
-        Input::ChannelEnded(join_ref, kind) => request::channel_ended(cx, join_ref, kind),
+        Input::ChannelEnded(end) => request::channel_ended(cx, end),
         Input::BadMessage(message) => bad_message(cx, message),
         Input::Opened
         | Input::SelfConnected
