@@ -1,9 +1,10 @@
 //! The reader that finds messages and control frames in a stream of frames.
 
 use crate::Input;
+use crate::websocket::context::DeflateWindow;
 use crate::websocket::header::{Header, Role};
 use crate::websocket::inflate::Inflater;
-use crate::websocket::reassembly::{Message, Progress, Reassembly};
+use crate::websocket::reassembly::{Progress, Reassembly};
 use crate::websocket::scratch::ScratchBuffers;
 use crate::websocket::{Violation, WebSocketLimits, mask};
 
@@ -25,11 +26,12 @@ pub(super) enum PeerEvent<'a> {
 pub(super) fn next_event<'a, 'i: 'a>(
     unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
-    deflate: bool,
+    window: DeflateWindow,
     input: &mut Input<'i>,
     limits: &WebSocketLimits,
     buffers: &'a mut ScratchBuffers,
 ) -> Result<Option<PeerEvent<'a>>, Violation> {
+    let deflate = window.bits != 0;
     buffers.shrink();
     loop {
         if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_in_frame()) {
@@ -39,7 +41,15 @@ pub(super) fn next_event<'a, 'i: 'a>(
                 Progress::Frame => continue,
                 Progress::MessageComplete(message) => {
                     release(unfinished);
-                    return decode_reassembled(message, limits, buffers, input).map(Some);
+                    buffers.reassembled = message.bytes;
+                    let (is_text, is_deflated) = (message.is_text, message.is_deflated);
+                    let ScratchBuffers { inflater, reassembled, .. } = buffers;
+                    if is_deflated {
+                        let limit = limits.message_bytes_max;
+                        return inflate(reassembled, window, unfinished, limit, inflater, input)
+                            .and_then(|bytes| decode_message(bytes, is_text).map(Some));
+                    }
+                    return decode_message(reassembled, is_text).map(Some);
                 }
             }
         }
@@ -97,10 +107,13 @@ pub(super) fn next_event<'a, 'i: 'a>(
             let payload = input.take(header.payload_bytes);
             mask::apply(header.mask, 0, payload);
             release(unfinished);
-            let (is_text, is_deflated) = (header.opcode == Header::TEXT, header.is_deflated);
-            let inflater = &mut buffers.inflater;
-            return decode_message(payload, is_text, is_deflated, limits, inflater, input)
-                .map(Some);
+            let is_text = header.opcode == Header::TEXT;
+            if header.is_deflated {
+                let (limit, inflater) = (limits.message_bytes_max, &mut buffers.inflater);
+                return inflate(payload, window, unfinished, limit, inflater, input)
+                    .and_then(|bytes| decode_message(bytes, is_text).map(Some));
+            }
+            return decode_message(payload, is_text).map(Some);
         }
         unfinished.get_or_insert_default().begin_frame(&header);
     }
@@ -124,36 +137,31 @@ fn check_sequence(
     }
 }
 
-/// Moves a message that arrived in pieces to the buffers, for the event to borrow, and decodes it.
+/// Inflates a complete, unmasked message. If the peer takes its context over, the message may refer
+/// to earlier ones, and later ones to this.
 #[cold]
-fn decode_reassembled<'a>(
-    message: Message,
-    limits: &WebSocketLimits,
-    buffers: &'a mut ScratchBuffers,
-    input: &mut Input<'_>,
-) -> Result<PeerEvent<'a>, Violation> {
-    buffers.reassembled = message.bytes;
-    let (is_text, is_deflated) = (message.is_text, message.is_deflated);
-    decode_message(&buffers.reassembled, is_text, is_deflated, limits, &mut buffers.inflater, input)
-}
-
-/// Inflates a complete, unmasked message if it is compressed, and checks the UTF-8 of a text.
-#[inline]
-fn decode_message<'a>(
-    payload: &'a [u8],
-    is_text: bool,
-    is_deflated: bool,
-    limits: &WebSocketLimits,
+fn inflate<'a>(
+    payload: &[u8],
+    window: DeflateWindow,
+    unfinished: &mut Option<Box<Reassembly>>,
+    bytes_max: usize,
     inflater: &'a mut Inflater,
     input: &mut Input<'_>,
-) -> Result<PeerEvent<'a>, Violation> {
-    let payload = if is_deflated {
-        let inflated = inflater.inflate(payload, limits.message_bytes_max)?;
-        input.charge(inflated.work);
-        inflated.bytes
-    } else {
-        payload
-    };
+) -> Result<&'a [u8], Violation> {
+    let contexts = unfinished.as_deref().and_then(|kept| kept.contexts.as_deref());
+    let context = contexts.map_or(&[][..], |contexts| contexts.received.bytes());
+    let inflated = inflater.inflate(context, payload, bytes_max)?;
+    input.charge(inflated.work);
+    if window.takes_over {
+        let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
+        contexts.received.append(inflated.bytes, window.bits);
+    }
+    Ok(inflated.bytes)
+}
+
+/// Checks the UTF-8 of a text.
+#[inline]
+fn decode_message(payload: &[u8], is_text: bool) -> Result<PeerEvent<'_>, Violation> {
     if is_text {
         simdutf8::basic::from_utf8(payload).map(PeerEvent::Text).map_err(|_| Violation::NotUtf8)
     } else {

@@ -21,7 +21,7 @@ use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
-    ClassTraits, Encoder, ErrorKind, Input, Payload, Progress, Record, Rules, SocketStatus,
+    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, SocketStatus,
     TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
