@@ -35,6 +35,7 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
             Protocol::Tcp | Protocol::Http => Requirements::TCP_USER_BYTES,
             Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
         },
+        context_bytes: load.program().context_bytes(),
         connects_per_s: demand.begins_per_s,
         ends_per_s: demand.ends_per_s,
         listens: load.targets.clone(),

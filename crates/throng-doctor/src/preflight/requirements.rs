@@ -17,6 +17,9 @@ pub struct Requirements {
     pub cores: Option<u64>,
     /// Bytes that a program keeps for a connection on each side that runs here.
     pub user_bytes: u64,
+    /// Most bytes of compressed messages that the generator keeps for a connection, because later
+    /// ones may refer to them.
+    pub context_bytes: u64,
     /// Highest rate of connects.
     pub connects_per_s: f64,
     /// Connections that close each second; each stays in TIME-WAIT for a while.
@@ -39,6 +42,7 @@ impl Requirements {
             role,
             cores: None,
             user_bytes: TCP_USER_BYTES,
+            context_bytes: 0,
             connects_per_s: (connections as f64 / FILL_TIME.as_secs_f64()).min(CONNECTS_PER_S_MOST),
             ends_per_s: 0.0,
             backlog: BACKLOG,

@@ -218,10 +218,13 @@ impl Generator {
             ClientEvent::Pong(_) => {
                 return self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
             }
-            ClientEvent::Opened { .. } => {
+            ClientEvent::Opened { deflate, .. } => {
                 let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
                 self.trace(conn, TraceEvent::Received(answer));
-                Input::Upgraded
+                if let Some(agreed) = deflate {
+                    self.trace(conn, TraceEvent::Received(Payload::Deflate(agreed)));
+                }
+                Input::Upgraded(deflate)
             }
             ClientEvent::Refused(answer) => Input::Refused(answer, &[]),
             ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),

@@ -69,7 +69,7 @@ pub struct ClientHandshake<'a> {
 
 /// The state of a client connection: 24 bytes. It owns heap memory only during the handshake and
 /// while a message is incomplete, and the contexts that it takes over: at most 32 KiB for what it
-/// received compressed, and as much for what it sent.
+/// received compressed, and 8 KiB for what it sent.
 ///
 /// It has no deadline for the handshake: the caller decides how long a connect may take.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Frames in, messages out: the part after the handshake, which client and server share.
 
 use crate::Input;
-use crate::websocket::context::DeflateWindow;
+use crate::websocket::context::{DeflateContext, DeflateWindow};
 use crate::websocket::frame::{append_close, append_compressed, append_control, append_message};
 use crate::websocket::header::Role;
 use crate::websocket::read::{PeerEvent, next_event};
@@ -173,7 +173,7 @@ impl Endpoint {
             None => return self.write_message(opcode, payload, Some(mask), None, out),
         }
         let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
-        contexts.sent.append(payload, self.sends.bits);
+        contexts.sent.append(payload, self.sends.bits.min(DeflateContext::SENT_BITS_MAX));
     }
 
     /// Appends a ping, unless a close frame was sent.

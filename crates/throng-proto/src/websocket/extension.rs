@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::Write as _;
 
 use super::Violation;
+use super::context::DeflateContext;
 use crate::http::{Headers, list_members};
 
 /// The parameters that the server accepts.
@@ -99,10 +100,7 @@ impl DeflateOffer {
             (Some(most), bits) => bits.is_some_and(|bits| bits <= most),
             (None, _) => true,
         };
-        let own_bits = match self.client_max_window_bits {
-            ClientWindowOffer::Bits(bits) => bits,
-            ClientWindowOffer::AnyLimit | ClientWindowOffer::Nothing => WINDOW_BITS_MAX,
-        };
+        let own_bits = self.client_window_bits();
         let is_client_window = answer.client_bits.is_none_or(|bits| {
             self.client_max_window_bits != ClientWindowOffer::Nothing && bits <= own_bits
         });
@@ -120,6 +118,37 @@ impl DeflateOffer {
             server_window_bits: answer.server_bits.unwrap_or(WINDOW_BITS_MAX),
             client_window_bits: answer.client_bits.unwrap_or(own_bits),
         })
+    }
+}
+
+impl DeflateOffer {
+    /// Returns the most bytes that a client keeps for its contexts, if a server accepts the offer.
+    pub fn context_bytes_max(&self) -> u64 {
+        let of = |takes_over: bool, bits: u8| if takes_over { 1 << bits } else { 0 };
+        let server_bits = self.server_max_window_bits.unwrap_or(WINDOW_BITS_MAX);
+        let client_bits = self.client_window_bits().min(DeflateContext::SENT_BITS_MAX);
+        of(!self.server_no_context_takeover, server_bits)
+            + of(!self.client_no_context_takeover, client_bits)
+    }
+
+    /// Returns the bits of the client's window, unless the server asks for fewer.
+    const fn client_window_bits(&self) -> u8 {
+        match self.client_max_window_bits {
+            ClientWindowOffer::Bits(bits) => bits,
+            ClientWindowOffer::AnyLimit | ClientWindowOffer::Nothing => WINDOW_BITS_MAX,
+        }
+    }
+}
+
+impl fmt::Display for DeflateAgreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |takes_over: bool, bits: u8| match takes_over {
+            true => format!("context takeover, window of {bits} bits"),
+            false => format!("no context takeover, window of {bits} bits"),
+        };
+        let server = side(self.server_takes_over, self.server_window_bits);
+        let client = side(self.client_takes_over, self.client_window_bits);
+        write!(f, "permessage-deflate; server: {server}; client: {client}")
     }
 }
 

@@ -156,7 +156,7 @@ impl Play {
                 self.socket = SocketStatus::Open;
                 Input::SelfConnected
             }
-            "upgraded" => Input::Upgraded,
+            "upgraded" => Input::Upgraded(None),
             "refused" => {
                 Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
             }
