@@ -13,6 +13,7 @@ mod client;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
+mod deflate;
 mod foreign_chat;
 // The tests of the bus use the rest.
 #[allow(dead_code)]

@@ -4,7 +4,7 @@ use crate::Input;
 use crate::websocket::context::DeflateWindow;
 use crate::websocket::header::{Header, Role};
 use crate::websocket::inflate::Inflater;
-use crate::websocket::reassembly::{Progress, Reassembly};
+use crate::websocket::reassembly::{Message, Progress, Reassembly};
 use crate::websocket::scratch::ScratchBuffers;
 use crate::websocket::{Violation, WebSocketLimits, mask};
 
@@ -41,15 +41,8 @@ pub(super) fn next_event<'a, 'i: 'a>(
                 Progress::Frame => continue,
                 Progress::MessageComplete(message) => {
                     release(unfinished);
-                    buffers.reassembled = message.bytes;
-                    let (is_text, is_deflated) = (message.is_text, message.is_deflated);
-                    let ScratchBuffers { inflater, reassembled, .. } = buffers;
-                    if is_deflated {
-                        let limit = limits.message_bytes_max;
-                        return inflate(reassembled, window, unfinished, limit, inflater, input)
-                            .and_then(|bytes| decode_message(bytes, is_text).map(Some));
-                    }
-                    return decode_message(reassembled, is_text).map(Some);
+                    let context = (window, &mut *unfinished);
+                    return decode_reassembled(message, context, limits, buffers, input).map(Some);
                 }
             }
         }
@@ -109,9 +102,9 @@ pub(super) fn next_event<'a, 'i: 'a>(
             release(unfinished);
             let is_text = header.opcode == Header::TEXT;
             if header.is_deflated {
-                let (limit, inflater) = (limits.message_bytes_max, &mut buffers.inflater);
-                return inflate(payload, window, unfinished, limit, inflater, input)
-                    .and_then(|bytes| decode_message(bytes, is_text).map(Some));
+                let context = (window, &mut *unfinished);
+                let payload = inflate(payload, context, limits, &mut buffers.inflater, input)?;
+                return decode_message(payload, is_text).map(Some);
             }
             return decode_message(payload, is_text).map(Some);
         }
@@ -137,20 +130,37 @@ fn check_sequence(
     }
 }
 
+/// Moves a message that arrived in pieces to the buffers, for the event to borrow, and decodes it.
+#[cold]
+fn decode_reassembled<'a>(
+    message: Message,
+    context: (DeflateWindow, &mut Option<Box<Reassembly>>),
+    limits: &WebSocketLimits,
+    buffers: &'a mut ScratchBuffers,
+    input: &mut Input<'_>,
+) -> Result<PeerEvent<'a>, Violation> {
+    buffers.reassembled = message.bytes;
+    let (is_text, is_deflated) = (message.is_text, message.is_deflated);
+    let payload = match is_deflated {
+        true => inflate(&buffers.reassembled, context, limits, &mut buffers.inflater, input)?,
+        false => &buffers.reassembled,
+    };
+    decode_message(payload, is_text)
+}
+
 /// Inflates a complete, unmasked message. If the peer takes its context over, the message may refer
 /// to earlier ones, and later ones to this.
 #[cold]
 fn inflate<'a>(
     payload: &[u8],
-    window: DeflateWindow,
-    unfinished: &mut Option<Box<Reassembly>>,
-    bytes_max: usize,
+    (window, unfinished): (DeflateWindow, &mut Option<Box<Reassembly>>),
+    limits: &WebSocketLimits,
     inflater: &'a mut Inflater,
     input: &mut Input<'_>,
 ) -> Result<&'a [u8], Violation> {
     let contexts = unfinished.as_deref().and_then(|kept| kept.contexts.as_deref());
     let context = contexts.map_or(&[][..], |contexts| contexts.received.bytes());
-    let inflated = inflater.inflate(context, payload, bytes_max)?;
+    let inflated = inflater.inflate(context, payload, limits.message_bytes_max)?;
     input.charge(inflated.work);
     if window.takes_over {
         let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
