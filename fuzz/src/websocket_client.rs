@@ -12,9 +12,8 @@ use super::websocket_server::handshake;
 /// Checks that the events do not depend on how the bytes arrive.
 pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
-    let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| {
-        open(options & 1 == 1, options & 2 == 2, scratch)
-    };
+    let begin =
+        |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, options & 2 == 2, scratch);
     let on_event = |_: &WebSocketClient, event: ClientEvent<'_>| {
         let then = match event {
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) => Then::Stop,

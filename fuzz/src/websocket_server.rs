@@ -62,7 +62,8 @@ pub fn handshake(deflate: bool) -> ClientHandshake<'static> {
 /// permitted.
 fn check_round_trip(deflate: bool, event: ServerEvent<'_>) {
     let mut scratch = Scratch::new(LIMITS, 1);
-    let (mut client, mut frames) = (super::websocket_client::open(deflate, false, &mut scratch), Vec::new());
+    let (mut client, mut frames) =
+        (super::websocket_client::open(deflate, false, &mut scratch), Vec::new());
     let mut deflater = throng_proto::websocket::Deflater::new();
     match event {
         ServerEvent::Text(text) => {

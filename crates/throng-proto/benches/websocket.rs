@@ -6,8 +6,8 @@ use std::time::Instant as Clock;
 
 use throng_base::Instant;
 use throng_proto::websocket::{
-    ClientEvent, ClientHandshake, DeflateOffer, Deflater, Opcode, Scratch, ServerEvent, WebSocketClient,
-    WebSocketServer, encode_deflated, encode_frame,
+    ClientEvent, ClientHandshake, DeflateOffer, Deflater, Opcode, Scratch, ServerEvent,
+    WebSocketClient, WebSocketServer, encode_deflated, encode_frame,
 };
 use throng_proto::{Input, Session};
 

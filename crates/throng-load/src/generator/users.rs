@@ -5,8 +5,8 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
-use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
 use throng_proto::phoenix::PhoenixPayload;
+use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
 use throng_proto::websocket::ClientEvent;
 use throng_report::ErrorExchange;
 

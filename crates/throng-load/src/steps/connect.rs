@@ -189,10 +189,7 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
 }
 
 /// Handles the server's consent to the upgrade, with what it agreed to about compression.
-pub(crate) fn upgraded(
-    cx: &mut UserContext<'_>,
-    deflate: Option<DeflateAgreement>,
-) -> StepOutcome {
+pub(crate) fn upgraded(cx: &mut UserContext<'_>, deflate: Option<DeflateAgreement>) -> StepOutcome {
     if let Some(agreed) = deflate {
         cx.count(|c| c.deflate_agreed += 1);
         if agreed.server_takes_over {

@@ -197,8 +197,7 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
 
 /// Handles the end of a channel by the server. Ignores channels that the user has left.
 pub(crate) fn channel_ended(cx: &mut UserContext<'_>, end: &ChannelEnd<'_>) -> StepOutcome {
-    let kind =
-        if end.is_crash { ErrorKind::ChannelError } else { ErrorKind::ChannelClosed };
+    let kind = if end.is_crash { ErrorKind::ChannelError } else { ErrorKind::ChannelClosed };
     let ends = |channel: &&Channel| end.ends(channel.join_ref.into());
     let found: Vec<_> = cx.user.channels.iter().filter(ends).copied().collect();
     // A topic of stored values may have another name by now.

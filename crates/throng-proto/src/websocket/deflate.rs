@@ -47,8 +47,7 @@ impl Deflater {
         window_bits: u8,
     ) -> Option<&[u8]> {
         // A short message shrinks only if an earlier one was like it.
-        let pays =
-            payload.len() >= COMPRESSED_BYTES_MIN || self.is_always || !context.is_empty();
+        let pays = payload.len() >= COMPRESSED_BYTES_MIN || self.is_always || !context.is_empty();
         if !pays || !(Self::WINDOW_BITS_MIN..=Self::WINDOW_BITS_MAX).contains(&window_bits) {
             return None;
         }

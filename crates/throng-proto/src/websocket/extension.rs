@@ -342,7 +342,8 @@ mod tests {
         let lines = format!("Sec-WebSocket-Extensions: {response}\r\n\r\n");
         check_response(&Headers::new(&lines), offers).map(|agreement| {
             let agreement = agreement.unwrap();
-            let side = |takes_over, bits| format!("{} {bits}", if takes_over { "on" } else { "no" });
+            let side =
+                |takes_over, bits| format!("{} {bits}", if takes_over { "on" } else { "no" });
             let server = side(agreement.server_takes_over, agreement.server_window_bits);
             let client = side(agreement.client_takes_over, agreement.client_window_bits);
             format!("{server}, {client}")

@@ -204,7 +204,8 @@ mod tests {
             let alone = deflater.compress(text.as_bytes(), bits).unwrap().len();
             for round in 0..40 {
                 for part in [&text[..], "short", &text[round..], "", &text[..130]] {
-                    let compressed = deflater.compress_behind(context.bytes(), part.as_bytes(), bits);
+                    let compressed =
+                        deflater.compress_behind(context.bytes(), part.as_bytes(), bits);
                     let Some(compressed) = compressed else {
                         assert!(part.len() < 6 || bits == 9, "{part}");
                         continue;

@@ -72,9 +72,8 @@ fn a_choice_that_was_not_offered_is_refused() {
         let field = format!("Sec-WebSocket-Protocol: {subprotocol}\r\nUpgrade:");
         check(&protocols, &with("Upgrade:", &field), &["failed ResponseSubprotocol"]);
     }
-    let extension = |value: &str| {
-        with("Upgrade:", &format!("Sec-WebSocket-Extensions: {value}\r\nUpgrade:"))
-    };
+    let extension =
+        |value: &str| with("Upgrade:", &format!("Sec-WebSocket-Extensions: {value}\r\nUpgrade:"));
     for (value, event) in [
         ("permessage-deflate", "opened, contexts: server true, client true"),
         ("permessage-deflate; server_no_context_takeover", FORGETS),

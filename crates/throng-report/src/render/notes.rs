@@ -4,7 +4,9 @@ use throng_base::units::{brief_rate, plural};
 
 use super::operations::{Operation, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
-use crate::summary::{CueSummary, DeflateSummary, LimitSummary, MessageSummary, StepSummary, Summary};
+use crate::summary::{
+    CueSummary, DeflateSummary, LimitSummary, MessageSummary, StepSummary, Summary,
+};
 use crate::validity::is_owned;
 use crate::{CueWaits, LatencySummary};
 

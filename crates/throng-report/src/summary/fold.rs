@@ -19,7 +19,8 @@ use super::step_summary::StepFolds;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, DeflateSummary,
     GeneratorSummary, HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary,
-    MessageSummary, PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary, UsersSummary,
+    MessageSummary, PushSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary,
+    UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, MissingMachine, ValidityFacts};

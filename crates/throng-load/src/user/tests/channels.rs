@@ -168,7 +168,8 @@ fn a_channel_ends_whatever_the_ref_and_a_push_with_it() {
             "channels lost 1, error {error}, no deadline, close, sent a close frame, \
              pushes_failed +1"
         );
-        for refs in ["\"1\",\"1\"", "\"1\",null", "null,null", "null,\"1\"", "null,\"2\"", "\"\",2"] {
+        for refs in ["\"1\",\"1\"", "\"1\",null", "null,null", "null,\"1\"", "null,\"2\"", "\"\",2"]
+        {
             check_end(&format!("[{refs},\"a\",\"{event}\",{{}}]"), &actions);
         }
         for rest in [",\"ref\":null", "", ",\"ref\":\"2\"", ",\"join_ref\":\"1\",\"ref\":\"0\""] {
@@ -193,7 +194,10 @@ fn a_user_that_continues_after_a_crash_has_no_channel() {
                  joins_started +1",
             ),
             ("3 reply 1 ok", "replied 1, joined, no deadline, until 13"),
-            ("9 channel-end [\"1\",\"1\",\"a\",\"phx_error\",{}]", "channels lost 1, error channel_error"),
+            (
+                "9 channel-end [\"1\",\"1\",\"a\",\"phx_error\",{}]",
+                "channels lost 1, error channel_error",
+            ),
             ("13 deadline", "late 0, error not_joined, no deadline"),
         ],
     );

@@ -21,8 +21,8 @@ use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
-    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, SocketStatus,
-    TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
+    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, SocketStatus, TraceEvent, User,
+    UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
 /// A user of a program, and what is around it.
@@ -174,7 +174,9 @@ impl Play {
             "text" => Input::Message(IncomingMessage::Text(rest)),
             "bad" => Input::BadMessage(rest.as_bytes()),
             "reply" => Input::Reply(number(), &reply),
-            "channel-end" => Input::ChannelEnded(end.as_ref().expect("a frame that ends a channel")),
+            "channel-end" => {
+                Input::ChannelEnded(end.as_ref().expect("a frame that ends a channel"))
+            }
             "peer-closed" => Input::PeerClosed(Some(number() as u16), ""),
             "fin" => Input::PeerFinished,
             "heartbeat" => Input::HeartbeatDue,
