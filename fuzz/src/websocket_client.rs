@@ -1,4 +1,4 @@
-//! A client's frames. The first byte selects compression; the rest is the data that the server
+//! A client's frames. The first byte selects compression and context takeover; the rest is the data that the server
 //! sends after the handshake.
 
 use throng_proto::websocket::{
@@ -12,7 +12,8 @@ use super::websocket_server::handshake;
 /// Checks that the events do not depend on how the bytes arrive.
 pub fn check(bytes: &[u8]) {
     let Some((options, frames)) = bytes.split_first() else { return };
-    let begin = |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, scratch);
+    let begin =
+        |scratch: &mut Scratch, _: &mut Vec<u8>| open(options & 1 == 1, options & 2 == 2, scratch);
     let on_event = |_: &WebSocketClient, event: ClientEvent<'_>| {
         let then = match event {
             ClientEvent::Closed { .. } | ClientEvent::Failed(_) => Then::Stop,
@@ -26,8 +27,9 @@ pub fn check(bytes: &[u8]) {
     transcript::check(frames, begin, on_event, |_, _| Then::Go);
 }
 
-/// Creates a client whose upgrade our server has accepted.
-pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketClient {
+/// Creates a client whose upgrade our server has accepted. Both take their contexts over, if
+/// `takes_over`.
+pub fn open(deflate: bool, takes_over: bool, scratch: &mut Scratch) -> WebSocketClient {
     let (mut request, mut response) = (Vec::new(), Vec::new());
     let mut client = WebSocketClient::new();
     client.begin(&handshake(deflate), &mut request);
@@ -40,8 +42,17 @@ pub fn open(deflate: bool, scratch: &mut Scratch) -> WebSocketClient {
         }
     };
     server.accept(&upgrade, None, &[], deflate, &mut response);
+    if takes_over {
+        let text = String::from_utf8(response).unwrap();
+        let neither = "; server_no_context_takeover; client_no_context_takeover";
+        response = text.replace(neither, "").into_bytes();
+    }
     let mut input = Input::new(&mut response);
     let opened = client.next(NOW, &mut input, scratch, &mut Vec::new());
-    assert_eq!(opened, Some(ClientEvent::Opened { subprotocol: None }));
+    let Some(ClientEvent::Opened { subprotocol: None, deflate: agreed }) = opened else {
+        panic!("{opened:?}")
+    };
+    assert_eq!(agreed.is_some(), deflate);
+    assert!(agreed.is_none_or(|agreed| agreed.server_takes_over == takes_over));
     client
 }

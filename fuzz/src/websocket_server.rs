@@ -2,7 +2,7 @@
 //! sends after its handshake.
 
 use throng_proto::websocket::{
-    ClientHandshake, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
+    ClientHandshake, DeflateOffer, Scratch, ServerEvent, WebSocketClient, WebSocketServer,
 };
 use throng_proto::{Input, Session};
 
@@ -53,7 +53,7 @@ pub fn handshake(deflate: bool) -> ClientHandshake<'static> {
         path_and_query: "/",
         headers: &[],
         subprotocols: &[],
-        deflate,
+        deflate: if deflate { &[DeflateOffer::BROWSER] } else { &[] },
         key: [7; 16],
     }
 }
@@ -62,7 +62,8 @@ pub fn handshake(deflate: bool) -> ClientHandshake<'static> {
 /// permitted.
 fn check_round_trip(deflate: bool, event: ServerEvent<'_>) {
     let mut scratch = Scratch::new(LIMITS, 1);
-    let (client, mut frames) = (super::websocket_client::open(deflate, &mut scratch), Vec::new());
+    let (mut client, mut frames) =
+        (super::websocket_client::open(deflate, false, &mut scratch), Vec::new());
     let mut deflater = throng_proto::websocket::Deflater::new();
     match event {
         ServerEvent::Text(text) => {

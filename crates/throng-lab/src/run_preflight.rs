@@ -36,6 +36,7 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
             Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
         },
         held_bytes: load.held_bytes_most(),
+        context_bytes: load.program().context_bytes(),
         connects_per_s: demand.begins_per_s,
         ends_per_s: demand.ends_per_s,
         listens: load.targets.clone(),

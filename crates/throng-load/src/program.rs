@@ -245,6 +245,12 @@ impl Program {
         &self.handshakes[index as usize]
     }
 
+    /// Returns the most bytes that a connection keeps of its compressed messages, because later
+    /// ones may refer to them.
+    pub fn context_bytes(&self) -> u64 {
+        self.handshakes.iter().map(Handshake::context_bytes).max().unwrap_or(0)
+    }
+
     /// Returns the shortest heartbeat interval of all handshakes, if users send heartbeats.
     pub fn heartbeat(&self) -> Option<Duration> {
         self.handshakes.iter().filter_map(|handshake| handshake.heartbeat).min()

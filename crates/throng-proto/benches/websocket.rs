@@ -6,8 +6,8 @@ use std::time::Instant as Clock;
 
 use throng_base::Instant;
 use throng_proto::websocket::{
-    ClientEvent, ClientHandshake, Deflater, Opcode, Scratch, ServerEvent, WebSocketClient,
-    WebSocketServer, encode_deflated, encode_frame,
+    ClientEvent, ClientHandshake, DeflateOffer, Deflater, Opcode, Scratch, ServerEvent,
+    WebSocketClient, WebSocketServer, encode_deflated, encode_frame,
 };
 use throng_proto::{Input, Session};
 
@@ -16,7 +16,7 @@ const HANDSHAKE: ClientHandshake<'_> = ClientHandshake {
     path_and_query: "/socket/websocket?vsn=2.0.0",
     headers: &[("user-agent", "throng"), ("origin", "http://127.0.0.1:4000")],
     subprotocols: &[],
-    deflate: true,
+    deflate: &[DeflateOffer::BROWSER],
     key: *b"the sample nonce",
 };
 

@@ -5,6 +5,7 @@
 //! the same endpoint: frames in, messages out.
 
 mod client;
+mod context;
 mod deflate;
 mod endpoint;
 mod extension;
@@ -23,6 +24,7 @@ mod violation;
 
 pub use client::{ClientEvent, ClientHandshake, WebSocketClient};
 pub use deflate::Deflater;
+pub use extension::{ClientWindowOffer, DeflateAgreement, DeflateOffer};
 pub use frame::{Opcode, encode_deflated, encode_fragment, encode_frame};
 pub use limits::WebSocketLimits;
 pub use scratch::Scratch;

@@ -41,6 +41,7 @@
 mod attempts;
 mod clocks;
 mod cues;
+mod deflate;
 mod exchanges;
 mod fold;
 mod foreign;
@@ -61,6 +62,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_count, brief_micros};
 
 pub use cues::CueSummary;
+pub use deflate::DeflateSummary;
 pub use fold::SummaryFold;
 pub use foreign::ServerCosts;
 pub(crate) use growth::GrowthFold;
@@ -102,6 +104,9 @@ pub struct Summary {
     pub users: UsersSummary,
     /// Connects.
     pub connect: ConnectSummary,
+    /// Compression of WebSockets, if upgrades offered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deflate: Option<DeflateSummary>,
     /// Messages.
     pub message: MessageSummary,
     /// Joins of channels, if there were any.

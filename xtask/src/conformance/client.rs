@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use throng_base::Prng;
-use throng_proto::websocket::{ClientEvent, ClientHandshake, Deflater, WebSocketClient};
+use throng_proto::websocket::{
+    ClientEvent, ClientHandshake, DeflateOffer, Deflater, WebSocketClient,
+};
 
 use crate::conformance::kosoku::Kosoku;
 use crate::conformance::wire::{NextStep, drive};
@@ -108,7 +110,7 @@ fn run_connection(
         path_and_query,
         headers: &[("user-agent", "throng")],
         subprotocols: &[],
-        deflate: true,
+        deflate: &[DeflateOffer::BROWSER],
         key,
     };
     client.begin(&handshake, &mut out);

@@ -10,6 +10,7 @@ mod chromium;
 #[path = "../../../throng-server/tests/server/client.rs"]
 mod client;
 // The tests of the endpoint use the rest.
+mod deflate;
 #[allow(dead_code)]
 #[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;

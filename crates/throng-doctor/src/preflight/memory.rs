@@ -4,7 +4,7 @@ use throng_report::Limit;
 use throng_report::render::bytes;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
-use super::{MachineLimits, Requirements};
+use super::{MachineLimits, MachineRole, Requirements};
 use crate::fact::Fact;
 use crate::slabinfo::SlabCaches;
 
@@ -115,13 +115,15 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
 struct ConnectionMemory {
     kernel_bytes: u64,
     user_bytes: u64,
+    /// Contexts of permessage-deflate, which a generator keeps.
+    context_bytes: u64,
     /// True if the kernel's part was read from this machine.
     is_read: bool,
 }
 
 impl ConnectionMemory {
     fn total(&self) -> u64 {
-        self.kernel_bytes.saturating_add(self.user_bytes)
+        self.kernel_bytes.saturating_add(self.user_bytes).saturating_add(self.context_bytes)
     }
 
     /// Describes the memory and its source.
@@ -131,12 +133,16 @@ impl ConnectionMemory {
         } else {
             "as of Linux 6.18: slabinfo is not readable"
         };
+        let contexts = match self.context_bytes {
+            0 => String::new(),
+            bytes => format!(" + up to {bytes} B of contexts of permessage-deflate"),
+        };
         let held = match required.held_bytes {
             0 => String::new(),
             held => format!("; up to {} for messages that are not complete", bytes(held as f64)),
         };
         format!(
-            "{} B of kernel ({whose}) + {} B of {} each{held}",
+            "{} B of kernel ({whose}) + {} B of {}{contexts} each{held}",
             self.kernel_bytes,
             self.user_bytes,
             if required.ends() == 1 { "program" } else { "both programs" }
@@ -150,6 +156,10 @@ fn each(required: &Requirements, machine: &MachineLimits) -> ConnectionMemory {
     ConnectionMemory {
         kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(required.ends()),
         user_bytes: required.user_bytes.saturating_mul(required.ends()),
+        context_bytes: match required.role {
+            MachineRole::Server => 0,
+            MachineRole::Client | MachineRole::Both => required.context_bytes,
+        },
         is_read: read.is_some(),
     }
 }

@@ -20,6 +20,9 @@ pub struct Requirements {
     /// Most bytes that all users hold at times: messages that are not complete, those that the
     /// server does not take, and what they keep of its answers.
     pub held_bytes: u64,
+    /// Most bytes of compressed messages that the generator keeps for a connection, because later
+    /// ones may refer to them.
+    pub context_bytes: u64,
     /// Highest rate of connects.
     pub connects_per_s: f64,
     /// Connections that close each second; each stays in TIME-WAIT for a while.
@@ -43,6 +46,7 @@ impl Requirements {
             cores: None,
             user_bytes: TCP_USER_BYTES,
             held_bytes: 0,
+            context_bytes: 0,
             connects_per_s: (connections as f64 / FILL_TIME.as_secs_f64()).min(CONNECTS_PER_S_MOST),
             ends_per_s: 0.0,
             backlog: BACKLOG,

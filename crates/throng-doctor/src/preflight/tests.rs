@@ -190,6 +190,22 @@ fn each_limit_is_named_with_its_number_and_its_command() {
 }
 
 #[test]
+fn contexts_of_compressed_messages_are_counted_where_the_generator_is() {
+    let of = |role, context_bytes| {
+        let required = Requirements { context_bytes, ..Requirements::new(1_000_000, role) };
+        found(&preflight(&required, &machine()), "memory").clone()
+    };
+    for role in [MachineRole::Client, MachineRole::Both] {
+        let (plain, contexts) = (of(role, 0), of(role, 40 << 10));
+        assert_eq!(contexts.needs - plain.needs, 1_000_000 * (40 << 10));
+        assert_eq!(contexts.state, CheckState::Short, "{contexts:?}");
+        assert!(contexts.because.contains("40960 B of contexts of permessage-deflate"));
+        assert!(!plain.because.contains("deflate"));
+    }
+    assert_eq!(of(MachineRole::Server, 40 << 10).needs, of(MachineRole::Server, 0).needs);
+}
+
+#[test]
 fn memory_that_is_short_by_a_few_bytes_is_reported_with_what_is_enough() {
     let at = |available| {
         let memory = MachineMemory {

@@ -108,6 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn an_offer_of_compression_that_no_answer_accepts_may_be_the_reason() {
+        let offering = |agreed| {
+            refusing("http_400", 50).loaded(move |load, second| {
+                load.counters.deflate_offered = 145 * second;
+                load.counters.deflate_agreed = agreed;
+            })
+        };
+        let found = offering(0).speaks(&RULE);
+        assert!(found.text.contains("requests offer permessage-deflate"), "{found}");
+        assert!(found.remedy.contains("without `deflate`"), "{found}");
+        for run in [offering(1), refusing("http_400", 50)] {
+            assert!(!run.speaks(&RULE).text.contains("deflate"));
+        }
+    }
+
+    #[test]
     fn the_most_frequent_of_several_is_named() {
         let both = refusing("http_403", 50)
             .loaded(|load, second| load.connect_failed.add("http_502", 70 * second));

@@ -282,8 +282,8 @@ const UPGRADE_REMEDIES: &[(&str, &str)] = &[
     ),
     (
         "sec-websocket-extensions",
-        "switch the extension or the parameter off in the server; `deflate: true` in the scenario \
-         offers permessage-deflate without context takeover, and no other extension",
+        "switch the extension or the parameter off in the server, or offer it: `deflate` of \
+         `connect` has the parameters of permessage-deflate; throng offers no other extension",
     ),
     (
         "sec-websocket-accept",

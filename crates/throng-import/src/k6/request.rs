@@ -19,6 +19,8 @@ pub(super) struct Request {
     pub(super) variable: Option<String>,
     pub(super) name: Option<String>,
     pub(super) headers: Headers,
+    /// Whether a session offers compression.
+    pub(super) deflates: bool,
     pub(super) body: Option<(&'static str, Yaml)>,
     pub(super) statuses: Vec<String>,
     pub(super) pattern: Option<(&'static str, Yaml)>,

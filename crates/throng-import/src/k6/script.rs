@@ -338,6 +338,10 @@ impl Script<'_, '_> {
                 "redirects" if value.number() == Some(0.0) => {
                     request.statuses = vec!["2xx".to_owned(), "3xx".to_owned()];
                 }
+                "compression" if request.method.is_empty() && value.text() == Some("deflate") => {
+                    request.deflates = true;
+                    self.translator.translated(&value.span, "compression");
+                }
                 "responseType" | "responseCallback" | "compression" => {
                     let why = "answers are read as far as the scenario looks at them";
                     self.translator.not_needed(&value.span, &**key, why);
@@ -364,8 +368,8 @@ impl Script<'_, '_> {
         if let Some(params) = params.filter(is_given) {
             self.params(params, &mut request)?;
         }
-        let headers = request.headers;
-        let session = Session { span: span.clone(), path, headers, ..Session::default() };
+        let Request { headers, deflates, .. } = request;
+        let session = Session { span: span.clone(), path, headers, deflates, ..Session::default() };
         self.items.push(Item::Session(session));
         self.socket = function.parameters.first().cloned();
         self.translator.translated(span, "ws.connect");

@@ -16,6 +16,8 @@ pub(super) struct Session {
     pub(super) span: Span,
     pub(super) path: String,
     pub(super) headers: Headers,
+    /// Whether it offers compression.
+    pub(super) deflates: bool,
     /// What is sent at once.
     pub(super) first: Vec<Yaml>,
     /// What is sent after a time, and whether the session is closed then.
@@ -61,6 +63,9 @@ impl Session {
             entries.push(("path", Yaml::text(&*self.path)));
         }
         entries.extend(self.headers.write().map(|headers| ("headers", headers)));
+        if self.deflates {
+            entries.push(("deflate", Yaml::map(DEFLATE.map(|(key, on)| (key, Yaml::plain(on))))));
+        }
         let connect = match entries.is_empty() {
             true => Yaml::text("connect"),
             false => Yaml::entry("connect", Yaml::map(entries)),
@@ -154,3 +159,10 @@ fn wait(span: Duration) -> Option<Yaml> {
     let wait = Yaml::entry("wait", Yaml::plain(show_duration(span)));
     (!span.is_zero()).then_some(wait)
 }
+
+/// The offer of k6's WebSockets: gorilla/websocket, `Dialer.DialContext` of client.go.
+const DEFLATE: [(&str, bool); 3] = [
+    ("server_no_context_takeover", true),
+    ("client_no_context_takeover", true),
+    ("client_max_window_bits", false),
+];

@@ -144,6 +144,7 @@ impl TraceFormat<'_> {
                 return lines.iter().map(|line| format!("  {direction} {line}")).collect();
             }
             Payload::Control(what) => (*what).to_owned(),
+            Payload::Deflate(agreed) => agreed.to_string(),
             Payload::CloseFrame => "close frame with 1000".to_owned(),
         };
         one(format!("  {direction} {text}"))

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
+use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
-use throng_proto::phoenix::{PhoenixPayload, names};
 use throng_proto::websocket::ClientEvent;
 use throng_report::ErrorExchange;
 
@@ -220,10 +220,13 @@ impl Generator {
             ClientEvent::Pong(_) => {
                 return self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
             }
-            ClientEvent::Opened { .. } => {
+            ClientEvent::Opened { deflate, .. } => {
                 let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
                 self.trace(conn, TraceEvent::Received(answer));
-                Input::Upgraded
+                if let Some(agreed) = deflate {
+                    self.trace(conn, TraceEvent::Received(Payload::Deflate(agreed)));
+                }
+                Input::Upgraded(deflate)
             }
             ClientEvent::Refused(answer) => Input::Refused(answer, &[]),
             ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
@@ -262,6 +265,10 @@ impl Generator {
         };
         let event = match decoded {
             Ok(PhoenixClientEvent::Message(event)) => event,
+            Ok(PhoenixClientEvent::ChannelEnd(end)) => {
+                self.step(conn, Input::ChannelEnded(&end));
+                return;
+            }
             Ok(PhoenixClientEvent::Reply(reply)) => {
                 let number = parse_ref(reply.r#ref.as_deref());
                 let id = conn.state().id();
@@ -280,18 +287,9 @@ impl Generator {
                 return;
             }
         };
-        let join_ref = parse_ref(event.r#ref.as_deref());
-        let is_probe = match (&*event.event, event.payload) {
-            (names::ERROR, _) => {
-                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelError));
-                return;
-            }
-            (names::CLOSE, _) => {
-                self.step(conn, Input::ChannelEnded(join_ref, ErrorKind::ChannelClosed));
-                return;
-            }
-            (_, PhoenixPayload::Json(text)) => self.probe_received(conn, text.as_bytes()),
-            (_, PhoenixPayload::Binary(bytes)) => self.probe_received(conn, bytes),
+        let is_probe = match event.payload {
+            PhoenixPayload::Json(text) => self.probe_received(conn, text.as_bytes()),
+            PhoenixPayload::Binary(bytes) => self.probe_received(conn, bytes),
         };
         // Most users of channels wait for no event: theirs cost no step.
         if !is_probe && self.run.receives(conn.state().class) {

@@ -81,6 +81,6 @@ fn decode(frame: IncomingMessage<'_>) -> Option<PhoenixMessage<'_>> {
     };
     match decoded {
         Ok(PhoenixClientEvent::Message(message)) => Some(message),
-        Ok(PhoenixClientEvent::Reply(_)) | Err(_) => None,
+        Ok(PhoenixClientEvent::Reply(_) | PhoenixClientEvent::ChannelEnd(_)) | Err(_) => None,
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use throng_proto::phoenix::Vsn;
+use throng_proto::websocket::DeflateOffer;
 
 use super::{Protocol, Template};
 use crate::scenario::{Segment, Target};
@@ -19,8 +20,8 @@ pub struct Handshake {
     pub headers: Vec<(String, Template)>,
     /// Offered subprotocols, most preferred first.
     pub subprotocols: Vec<String>,
-    /// True if permessage-deflate is offered.
-    pub deflate: bool,
+    /// Offers of permessage-deflate, most preferred first.
+    pub deflate: Vec<DeflateOffer>,
     /// Phoenix: version of the serialization.
     pub vsn: Vsn,
     /// Phoenix: interval of heartbeats; `None` for other protocols.
@@ -35,10 +36,15 @@ impl Handshake {
             path: path(target, is_phoenix, upgrade),
             headers: upgrade.headers.clone(),
             subprotocols: upgrade.subprotocols.clone(),
-            deflate: upgrade.deflate,
+            deflate: upgrade.deflate.clone(),
             vsn: upgrade.vsn,
             heartbeat: is_phoenix.then_some(upgrade.heartbeat),
         }
+    }
+
+    /// Returns the most bytes of contexts that its connections keep, if the server agrees.
+    pub(super) fn context_bytes(&self) -> u64 {
+        self.deflate.iter().map(DeflateOffer::context_bytes_max).max().unwrap_or(0)
     }
 }
 

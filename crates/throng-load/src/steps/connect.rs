@@ -1,7 +1,7 @@
 //! `connect`: opens the connection.
 
 use throng_driver::Errno;
-use throng_proto::websocket::{ClientHandshake, Violation};
+use throng_proto::websocket::{ClientHandshake, DeflateAgreement, Violation};
 
 use super::prelude::*;
 use crate::program::LimitedAction;
@@ -17,6 +17,7 @@ use crate::user::session::UserSession;
 use crate::user::state::Link;
 use upgrade::UpgradeOptions;
 
+mod deflate;
 pub(crate) mod upgrade;
 
 pub(super) const KIND: StepKind = StepKind {
@@ -130,6 +131,9 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     let (from, timing) = (cx.user.intended, cx.timing());
     cx.user.set_wait(UserWait::Upgrade);
     cx.count(|c| c.upgrades_started += 1);
+    if !cx.handshake().deflate.is_empty() {
+        cx.count(|c| c.deflate_offered += 1);
+    }
     cx.record(Record::TcpConnected { from, timing });
     send_upgrade_request(cx);
     StepOutcome::Wait
@@ -174,7 +178,7 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
         path_and_query: &written[..path_end],
         headers: &headers,
         subprotocols: &subprotocols,
-        deflate: handshake.deflate,
+        deflate: &handshake.deflate,
         key,
     };
     let begin = cx.out.len();
@@ -184,8 +188,17 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
     cx.trace_output(begin, |head| Payload::Head(head));
 }
 
-/// Handles the server's consent to the upgrade.
-pub(crate) fn upgraded(cx: &mut UserContext<'_>) -> StepOutcome {
+/// Handles the server's consent to the upgrade, with what it agreed to about compression.
+pub(crate) fn upgraded(cx: &mut UserContext<'_>, deflate: Option<DeflateAgreement>) -> StepOutcome {
+    if let Some(agreed) = deflate {
+        cx.count(|c| c.deflate_agreed += 1);
+        if agreed.server_takes_over {
+            cx.count(|c| c.deflate_server_contexts += 1);
+        }
+        if agreed.client_takes_over {
+            cx.count(|c| c.deflate_client_contexts += 1);
+        }
+    }
     if let Some(heartbeat) = cx.handshake().heartbeat {
         cx.session.set_heartbeat(cx.now + heartbeat);
     }

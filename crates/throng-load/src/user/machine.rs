@@ -3,8 +3,8 @@
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
 use throng_proto::http::{HttpResponse, Response, ResponseError};
-use throng_proto::phoenix::client::PushReply;
-use throng_proto::websocket::Violation;
+use throng_proto::phoenix::client::{ChannelEnd, PushReply};
+use throng_proto::websocket::{DeflateAgreement, Violation};
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use super::error::{ConnectFailure, ErrorKind};
@@ -30,8 +30,8 @@ pub(crate) enum Input<'a> {
     Opened,
     /// The kernel connected the socket to itself.
     SelfConnected,
-    /// The server accepted the upgrade.
-    Upgraded,
+    /// The server accepted the upgrade, and compression as far as it was offered.
+    Upgraded(Option<DeflateAgreement>),
     /// The server answered the upgrade with another HTTP status.
     Refused(Response<'a>, &'a [u8]),
     /// The server violated the WebSocket protocol. In the answer to the upgrade, with the answer's
@@ -45,8 +45,8 @@ pub(crate) enum Input<'a> {
     BadMessage(&'a [u8]),
     /// The reply to the request with this ref arrived.
     Reply(u32, &'a PushReply<'a>),
-    /// The server ended the channel with this join_ref.
-    ChannelEnded(u32, ErrorKind),
+    /// The server ended a channel.
+    ChannelEnded(&'a ChannelEnd<'a>),
     /// The answer to an HTTP request is complete.
     HttpAnswered(HttpResponse<'a>),
     /// The answer to an HTTP request, which begins with these bytes, cannot be read.
@@ -151,11 +151,11 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::HttpUnasked(bytes) => http::unasked(cx, bytes),
         Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
         Input::Reply(number, reply) => request::reply_received(cx, number, reply),
-        Input::ChannelEnded(join_ref, kind) => request::channel_ended(cx, join_ref, kind),
+        Input::ChannelEnded(end) => request::channel_ended(cx, end),
         Input::BadMessage(message) => bad_message(cx, message),
         Input::Opened
         | Input::SelfConnected
-        | Input::Upgraded
+        | Input::Upgraded(..)
         | Input::Refused(..)
         | Input::Violated(..)
         | Input::PeerClosed(..) => connection_event(cx, input),
@@ -264,7 +264,7 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
         return StepOutcome::Wait;
     }
     if !cx.user.is_running() {
-        if !matches!(input, Input::Opened | Input::SelfConnected | Input::Upgraded) {
+        if !matches!(input, Input::Opened | Input::SelfConnected | Input::Upgraded(..)) {
             cx.act(UserAction::Close);
         }
         return StepOutcome::Wait;
@@ -272,7 +272,7 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
     match input {
         Input::Opened => connect::opened(cx),
         Input::SelfConnected => connect::reset_self_connection(cx),
-        Input::Upgraded => connect::upgraded(cx),
+        Input::Upgraded(deflate) => connect::upgraded(cx, deflate),
         Input::Refused(answer, body) => {
             cx.sample(Sample::UpgradeRefused(answer, body));
             connect::refused(cx, ConnectFailure::Http(answer.status))

@@ -1,7 +1,7 @@
 //! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
 
 use throng_engine::Deadline;
-use throng_proto::phoenix::client::{self, PushReply};
+use throng_proto::phoenix::client::{self, ChannelEnd, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
 
 use super::channels::Channel;
@@ -12,7 +12,8 @@ use super::failure;
 use super::record::{Record, Sample};
 use super::state::{Packed, UserWait};
 use crate::program::{
-    ChannelRequest, ChannelRequestKind, IncomingMessage, MessagePattern, Op, VariableScope,
+    ChannelRequest, ChannelRequestKind, IncomingMessage, MessagePattern, Op, Variable,
+    VariableScope,
 };
 use crate::steps::{join, leave, push, send};
 
@@ -108,7 +109,7 @@ pub(crate) fn reply_received(
     else {
         return StepOutcome::Wait;
     };
-    if number != awaited.get() {
+    if number != awaited.get() || !answers(cx, request, number, reply) {
         return StepOutcome::Wait;
     }
     let kind = cx.rules.program.request(request).kind;
@@ -141,6 +142,32 @@ pub(crate) fn reply_received(
     StepOutcome::Next
 }
 
+/// Reports whether a reply is one in the channel of a request. Another one has the ref of the
+/// request by accident, and phoenix.js drops it.
+fn answers(cx: &mut UserContext<'_>, request: u32, number: u32, reply: &PushReply<'_>) -> bool {
+    let ChannelRequest { kind, topic, .. } = *cx.rules.program.request(request);
+    let join_ref = match kind {
+        ChannelRequestKind::Join => Some(number),
+        ChannelRequestKind::Push => cx.user.channels.of_topic(topic).map(|own| own.join_ref),
+        // The user has left the channel.
+        ChannelRequestKind::Leave => None,
+    };
+    is_named(cx, topic, &reply.topic)
+        && join_ref.is_none_or(|join_ref| reply.is_of(join_ref.into()))
+}
+
+/// Reports whether `name` is that of a topic of this user.
+fn is_named(cx: &mut UserContext<'_>, topic: u16, name: &str) -> bool {
+    let program = cx.rules.program;
+    let scope = VariableScope { seed: cx.rules.seed, ..cx.user.scope(program) };
+    let template = &program.topic(topic).name;
+    template.is_rendered(name.as_bytes(), scope.of_topic(), &mut cx.encoder.comparison)
+}
+
+fn is_stored(variable: &Variable) -> bool {
+    matches!(variable, Variable::Stored { .. })
+}
+
 /// Compares the response of an ok with what is expected, and stores its captures. Returns a
 /// response that does not match.
 fn take_response<'m>(
@@ -169,12 +196,17 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
 }
 
 /// Handles the end of a channel by the server. Ignores channels that the user has left.
-pub(crate) fn channel_ended(
-    cx: &mut UserContext<'_>,
-    join_ref: u32,
-    kind: ErrorKind,
-) -> StepOutcome {
-    let Some(channel) = cx.remove_channel(join_ref) else { return StepOutcome::Wait };
+pub(crate) fn channel_ended(cx: &mut UserContext<'_>, end: &ChannelEnd<'_>) -> StepOutcome {
+    let kind = if end.is_crash { ErrorKind::ChannelError } else { ErrorKind::ChannelClosed };
+    let ends = |channel: &&Channel| end.ends(channel.join_ref.into());
+    let found: Vec<_> = cx.user.channels.iter().filter(ends).copied().collect();
+    // A topic of stored values may have another name by now.
+    let is_own = |own: &Channel| {
+        is_named(cx, own.topic, &end.topic)
+            || end.has_join_ref() && cx.rules.program.topic(own.topic).name.uses(&is_stored)
+    };
+    let Some(channel) = found.into_iter().find(is_own) else { return StepOutcome::Wait };
+    cx.remove_channel(channel.join_ref);
     if cx.user.is_closing_or_stopped() {
         return StepOutcome::Wait;
     }

@@ -1,6 +1,7 @@
 //! What a user that is watched does and sees, beside its [records](super::record::Record).
 
 use throng_proto::http::CookieRefusal;
+use throng_proto::websocket::DeflateAgreement;
 
 use crate::program::{IncomingMessage, VariableScope};
 
@@ -44,6 +45,8 @@ pub(crate) enum Payload<'a> {
     Body(&'a [u8], u64),
     /// A ping or pong of a WebSocket.
     Control(&'static str),
+    /// The server's consent to compression.
+    Deflate(DeflateAgreement),
     /// The close frame of a user.
     CloseFrame,
 }

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 
 use super::json::Scanner;
-use super::text::{self, Head};
+use super::text::{self, Head, V1Fields};
 use super::{
-    FrameDecodeError, FrameEncodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn, binary,
-    names,
+    Decimal, FrameDecodeError, FrameEncodeError, FrameKind, PhoenixMessage, PhoenixPayload, Vsn,
+    binary, names,
 };
 
 /// A message from the server.
@@ -15,9 +15,49 @@ use super::{
 pub enum PhoenixClientEvent<'a> {
     /// The reply to a push, join, leave or heartbeat of this client.
     Reply(PushReply<'a>),
-    /// Any other message: a push, a broadcast, or `phx_close` and `phx_error`, whose ref is their
-    /// join_ref.
+    /// The end of a channel: `phx_close` or `phx_error`.
+    ChannelEnd(ChannelEnd<'a>),
+    /// Any other message: a push or a broadcast.
     Message(PhoenixMessage<'a>),
+}
+
+/// The end of a channel by the server, or by the client's own leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelEnd<'a> {
+    /// True for `phx_error`, false for `phx_close`.
+    pub is_crash: bool,
+    /// The topic of the channel.
+    pub topic: Cow<'a, str>,
+    join_ref: Option<Cow<'a, str>>,
+    /// The ref of a V1 message. In V2 it says nothing.
+    v1_ref: Option<Cow<'a, str>>,
+}
+
+impl<'a> ChannelEnd<'a> {
+    fn new(vsn: Vsn, message: PhoenixMessage<'a>) -> Self {
+        let PhoenixMessage { join_ref, r#ref, topic, event, .. } = message;
+        let v1_ref = r#ref.filter(|_| vsn == Vsn::V1);
+        Self { is_crash: event == names::ERROR, topic, join_ref, v1_ref }
+    }
+
+    /// Reports whether the message has a join_ref, which is enough to know the channel.
+    pub fn has_join_ref(&self) -> bool {
+        self.join_ref.is_some()
+    }
+
+    /// Reports whether this is the end of the channel of the same topic that was joined with ref
+    /// `join_ref`, as phoenix.js decides it.
+    ///
+    /// A join_ref must be that of the channel. Without one the ref is of no account: a server may
+    /// send null, or the ref of a push. A V1 message never has a join_ref, so its ref is compared,
+    /// as phoenix.js of 1.2 does: one from before the join is that of an earlier channel.
+    pub fn ends(&self, join_ref: u64) -> bool {
+        match (&self.join_ref, &self.v1_ref) {
+            (Some(own), _) => *own == Decimal::new(join_ref).as_str(),
+            (None, Some(own)) => !own.parse::<u64>().is_ok_and(|own| own < join_ref),
+            (None, None) => true,
+        }
+    }
 }
 
 /// The reply to the push with the same ref.
@@ -35,28 +75,24 @@ pub struct PushReply<'a> {
     pub response: PhoenixPayload<'a>,
 }
 
-/// Decodes a server's text frame. It allocates only if a name contains escapes.
+impl PushReply<'_> {
+    /// Reports whether this is a reply in the channel of the same topic that was joined with ref
+    /// `join_ref`. phoenix.js drops any other, even one with the ref of a push.
+    pub fn is_of(&self, join_ref: u64) -> bool {
+        self.join_ref.as_ref().is_none_or(|own| *own == Decimal::new(join_ref).as_str())
+    }
+}
+
+/// Decodes a server's text frame, as leniently as phoenix.js. It allocates only if a name contains
+/// escapes.
 ///
 /// The payload of V2 is not scanned. It is the text before the last bracket of the frame, because a
 /// client trusts the server to send JSON. Replies are scanned as a whole for their status, and so
-/// is all of V1.
+/// is all of V1. A missing payload, and a missing response of a reply, are `null`.
 pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, FrameDecodeError> {
     let message = match vsn {
-        Vsn::V1 => text::decode_v1(frame)?,
-        Vsn::V2 => {
-            let mut scanner = Scanner::new(frame);
-            let (join_ref, r#ref, topic, event) = text::decode_v2_head(&mut scanner)?;
-            let Some(payload) = scanner.rest().trim_ascii().strip_suffix(']') else {
-                return Err(FrameDecodeError::Shape("the array has no end"));
-            };
-            PhoenixMessage {
-                join_ref,
-                r#ref,
-                topic,
-                event,
-                payload: PhoenixPayload::Json(payload.trim_ascii_end()),
-            }
-        }
+        Vsn::V1 => decode_v1(frame)?,
+        Vsn::V2 => decode_v2(frame)?,
     };
     match message.payload {
         PhoenixPayload::Json(payload) if message.event == names::REPLY => {
@@ -70,8 +106,98 @@ pub fn decode_text(vsn: Vsn, frame: &str) -> Result<PhoenixClientEvent<'_>, Fram
                 response: PhoenixPayload::Json(response),
             }))
         }
-        _ => Ok(PhoenixClientEvent::Message(message)),
+        _ => Ok(end_or_message(vsn, message)),
     }
+}
+
+fn end_or_message(vsn: Vsn, message: PhoenixMessage<'_>) -> PhoenixClientEvent<'_> {
+    match &*message.event {
+        names::ERROR | names::CLOSE => {
+            PhoenixClientEvent::ChannelEnd(ChannelEnd::new(vsn, message))
+        }
+        _ => PhoenixClientEvent::Message(message),
+    }
+}
+
+fn decode_v1(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
+    let fields = V1Fields::read(frame)?;
+    let (topic, event) = fields.names()?;
+    let read = |text| read_ref(&mut Scanner::new(text));
+    Ok(PhoenixMessage {
+        topic,
+        event,
+        payload: PhoenixPayload::Json(fields.payload.unwrap_or("null")),
+        r#ref: fields.r#ref.map_or(Ok(None), read)?.map(ServerRef::number_or_text),
+        join_ref: fields.join_ref.map_or(Ok(None), read)?.map(ServerRef::text),
+    })
+}
+
+fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
+    let mut scanner = Scanner::new(frame);
+    let fewer = FrameDecodeError::Shape("the array has fewer than four elements");
+    let comma = |scanner: &mut Scanner<'_>| scanner.consume(b',').then_some(()).ok_or(fewer);
+    if !scanner.consume(b'[') {
+        return Err(FrameDecodeError::Shape("the text is not an array"));
+    }
+    let join_ref = read_ref(&mut scanner)?.map(ServerRef::text);
+    comma(&mut scanner)?;
+    let r#ref = read_ref(&mut scanner)?.map(ServerRef::number_or_text);
+    comma(&mut scanner)?;
+    let topic = text::read_name(&mut scanner, "the topic is not a string")?;
+    comma(&mut scanner)?;
+    let event = text::read_name(&mut scanner, "the event is not a string")?;
+    let has_payload = scanner.consume(b',');
+    let rest = scanner.rest().trim_ascii().strip_suffix(']').map(str::trim_ascii);
+    let payload = match rest {
+        Some(payload) if has_payload => payload,
+        Some("") => "null",
+        _ => return Err(FrameDecodeError::Shape("the array has no end")),
+    };
+    Ok(PhoenixMessage { join_ref, r#ref, topic, event, payload: PhoenixPayload::Json(payload) })
+}
+
+/// A ref that JavaScript takes for true.
+enum ServerRef<'a> {
+    Text(Cow<'a, str>),
+    Number(&'a str),
+    Other,
+}
+
+impl<'a> ServerRef<'a> {
+    /// Returns the ref of a reply, which phoenix.js turns into a text: a number is as good.
+    fn number_or_text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(number) => Cow::Borrowed(number),
+            Self::Other => Cow::Borrowed(NO_REF),
+        }
+    }
+
+    /// Returns a join_ref, which phoenix.js compares with its own text: a number differs from it.
+    fn text(self) -> Cow<'a, str> {
+        match self {
+            Self::Text(text) => text,
+            Self::Number(_) | Self::Other => Cow::Borrowed(NO_REF),
+        }
+    }
+}
+
+/// A ref that no client sends.
+const NO_REF: &str = "";
+
+/// Reads a ref. What JavaScript takes for false is none: null, "", 0, false.
+fn read_ref<'a>(scanner: &mut Scanner<'a>) -> Result<Option<ServerRef<'a>>, FrameDecodeError> {
+    scanner.skip_space();
+    if scanner.peek() == Some(b'"') {
+        return Ok(Some(scanner.string()?).filter(|text| !text.is_empty()).map(ServerRef::Text));
+    }
+    let value = scanner.value()?;
+    Ok(match value.as_bytes() {
+        b"null" | b"false" => None,
+        [b'-' | b'0'..=b'9', ..] if value.parse() == Ok(0.0) => None,
+        [b'-' | b'0'..=b'9', ..] => Some(ServerRef::Number(value)),
+        _ => Some(ServerRef::Other),
+    })
 }
 
 /// Decodes a server's binary frame (V2): a push, a reply or a broadcast. An empty ref means none.
@@ -81,13 +207,8 @@ pub fn decode_binary(frame: &[u8]) -> Result<PhoenixClientEvent<'_>, FrameDecode
     };
     let message = |join_ref, topic, event, data| {
         let (topic, event) = (Cow::Borrowed(topic), Cow::Borrowed(event));
-        PhoenixClientEvent::Message(PhoenixMessage {
-            join_ref,
-            r#ref: None,
-            topic,
-            event,
-            payload: PhoenixPayload::Binary(data),
-        })
+        let payload = PhoenixPayload::Binary(data);
+        end_or_message(Vsn::V2, PhoenixMessage { join_ref, r#ref: None, topic, event, payload })
     };
     match *kind {
         binary::PUSH => {
@@ -156,18 +277,24 @@ pub fn heartbeat(vsn: Vsn, r#ref: &str, out: &mut Vec<u8>) {
         .write(vsn, "{}", out);
 }
 
-/// Returns the status and the response in the payload of a reply, in any order of the keys.
+/// Returns the status and the response in the payload of a reply, in any order of the keys. What
+/// follows the payload in its array is ignored.
 fn status_and_response(payload: &str) -> Result<(Cow<'_, str>, &str), FrameDecodeError> {
-    let (mut status, mut response) = (None, None);
-    text::each_pair(&mut Scanner::new(payload), |key, scanner| {
+    let (mut status, mut response) = (None, "null");
+    let read = text::each_pair(&mut Scanner::new(payload), |key, scanner| {
         match key {
             "status" => status = Some(scanner.string()?),
-            "response" => response = Some(scanner.value()?),
+            "response" => response = scanner.value()?,
             _ => return scanner.value().map(drop),
         }
         Ok(())
-    })?;
-    status.zip(response).ok_or(FrameDecodeError::Shape("a reply has no status or no response"))
+    });
+    if let Err(error) = read {
+        let mut scanner = Scanner::new(payload);
+        let first = scanner.value()?;
+        return if scanner.consume(b',') { status_and_response(first) } else { Err(error) };
+    }
+    Ok((status.ok_or(FrameDecodeError::Shape("a reply has no status"))?, response))
 }
 
 #[cfg(test)]
@@ -232,6 +359,64 @@ mod tests {
     }
 
     #[test]
+    fn what_a_message_lacks_is_null() {
+        for (vsn, frame) in [
+            (Vsn::V2, r#"[null,null,"t","e"]"#),
+            (Vsn::V1, r#"{"topic":"t","event":"e"}"#),
+            (Vsn::V1, r#"{"topic":"t","event":"e","ref":"","join_ref":0,"payload":null}"#),
+            (Vsn::V2, r#"[false,"","t","e",null]"#),
+        ] {
+            let Ok(PhoenixClientEvent::Message(message)) = decode_text(vsn, frame) else {
+                panic!("{frame}")
+            };
+            assert_eq!((message.join_ref, message.r#ref), (None, None), "{frame}");
+            assert_eq!(message.payload, PhoenixPayload::Json("null"), "{frame}");
+        }
+        for frame in [
+            r#"["1","2","t","phx_reply",{"status":"ok"}]"#,
+            r#"["1",2,"t","phx_reply",{"status":"ok"},{"more":[]}]"#,
+        ] {
+            let Ok(PhoenixClientEvent::Reply(reply)) = decode_text(Vsn::V2, frame) else {
+                panic!("{frame}")
+            };
+            assert_eq!((&*reply.status, reply.r#ref.as_deref()), ("ok", Some("2")));
+            assert_eq!(reply.response, PhoenixPayload::Json("null"));
+        }
+    }
+
+    /// What npm's `phoenix` makes of each message: `node/ends.test.js` of throng-cli writes it.
+    #[test]
+    fn channels_end_and_pushes_are_answered_as_in_every_release_of_phoenix_js() {
+        let table = include_str!("../../tests/phoenix/npm_clients.json");
+        let table: serde_json::Value = serde_json::from_str(table).unwrap();
+        let cases = table["cases"].as_array().unwrap();
+        assert!(cases.len() > 40, "{}", cases.len());
+        for case in cases {
+            let text = |name: &str| case[name].as_str().unwrap();
+            let vsn = Vsn::from_query(Some(text("vsn"))).unwrap();
+            assert_eq!(outcome(vsn, text("frame")), text("expected"), "{case}");
+        }
+    }
+
+    /// Returns what a frame means for the channel `rooms:a`, joined with ref 3, and its push 4.
+    fn outcome(vsn: Vsn, frame: &str) -> String {
+        let Ok(event) = decode_text(vsn, frame) else { return "bad message".to_owned() };
+        match event {
+            PhoenixClientEvent::ChannelEnd(end) if end.topic == "rooms:a" && end.ends(3) => {
+                if end.is_crash { "error" } else { "close" }.to_owned()
+            }
+            PhoenixClientEvent::Reply(reply) if reply.topic == "rooms:a" && reply.is_of(3) => {
+                let PhoenixPayload::Json(response) = reply.response else { panic!("{reply:?}") };
+                match reply.r#ref.as_deref() {
+                    Some("4") => format!("reply {} {response}", reply.status),
+                    _ => "nothing".to_owned(),
+                }
+            }
+            _ => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
     fn replies_are_distinguished_from_messages() {
         for (vsn, frame) in [
             (Vsn::V2, r#"["1","2","t","phx_reply",{"status":"ok","response":{"a":1}}]"#),
@@ -260,7 +445,7 @@ mod tests {
         for payload in [
             "{}",
             "1",
-            r#"{"status":"ok"}"#,
+            r#"{"response":{}}"#,
             r#"{"status":1,"response":{}}"#,
             r#"{"status":"ok","response":{}}x"#,
         ] {

@@ -64,7 +64,19 @@ impl Head<'_> {
 /// Decodes `[join_ref, ref, topic, event, payload]`. Further elements must be JSON and are ignored.
 pub(super) fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
     let mut scanner = Scanner::new(frame);
-    let (join_ref, r#ref, topic, event) = decode_v2_head(&mut scanner)?;
+    let fewer = FrameDecodeError::Shape("the array has fewer than five elements");
+    let comma = |scanner: &mut Scanner<'_>| scanner.consume(b',').then_some(()).ok_or(fewer);
+    if !scanner.consume(b'[') {
+        return Err(FrameDecodeError::Shape("the text is not an array"));
+    }
+    let join_ref = read_ref(&mut scanner)?;
+    comma(&mut scanner)?;
+    let r#ref = read_ref(&mut scanner)?;
+    comma(&mut scanner)?;
+    let topic = read_name(&mut scanner, "the topic is not a string")?;
+    comma(&mut scanner)?;
+    let event = read_name(&mut scanner, "the event is not a string")?;
+    comma(&mut scanner)?;
     let payload = PhoenixPayload::Json(scanner.value()?);
     while scanner.consume(b',') {
         scanner.value()?;
@@ -74,66 +86,60 @@ pub(super) fn decode_v2(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeEr
     Ok(PhoenixMessage { join_ref, r#ref, topic, event, payload })
 }
 
-type V2Head<'a> = (Option<Cow<'a, str>>, Option<Cow<'a, str>>, Cow<'a, str>, Cow<'a, str>);
-
-/// Decodes the four elements before the payload, with the comma after each.
-pub(super) fn decode_v2_head<'a>(
-    scanner: &mut Scanner<'a>,
-) -> Result<V2Head<'a>, FrameDecodeError> {
-    if !scanner.consume(b'[') {
-        return Err(FrameDecodeError::Shape("the text is not an array"));
-    }
-    let comma = |scanner: &mut Scanner<'a>| {
-        if scanner.consume(b',') {
-            Ok(())
-        } else {
-            Err(FrameDecodeError::Shape("the array has fewer than five elements"))
-        }
-    };
-    let join_ref = read_ref(scanner)?;
-    comma(scanner)?;
-    let r#ref = read_ref(scanner)?;
-    comma(scanner)?;
-    let topic = read_name(scanner, "the topic is not a string")?;
-    comma(scanner)?;
-    let event = read_name(scanner, "the event is not a string")?;
-    comma(scanner)?;
-    Ok((join_ref, r#ref, topic, event))
+/// The values of a V1 frame, as JSON texts. A client takes a frame that lacks some of them.
+#[derive(Default)]
+pub(super) struct V1Fields<'a> {
+    pub(super) join_ref: Option<&'a str>,
+    pub(super) r#ref: Option<&'a str>,
+    topic: Option<&'a str>,
+    event: Option<&'a str>,
+    pub(super) payload: Option<&'a str>,
 }
 
-/// Decodes `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among other keys. If a
-/// key is repeated, the last value counts, as in a map.
+impl<'a> V1Fields<'a> {
+    /// Reads `{"topic", "event", "payload", "ref", "join_ref"?}` in any order, among other keys. If
+    /// a key is repeated, the last value counts, as in a map.
+    pub(super) fn read(frame: &'a str) -> Result<Self, FrameDecodeError> {
+        let mut fields = Self::default();
+        each_pair(&mut Scanner::new(frame), |key, scanner| {
+            let value = Some(scanner.value()?);
+            match key {
+                "topic" => fields.topic = value,
+                "event" => fields.event = value,
+                "payload" => fields.payload = value,
+                "ref" => fields.r#ref = value,
+                "join_ref" => fields.join_ref = value,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(fields)
+    }
+
+    /// Returns the topic and the event, without which a frame is no message.
+    pub(super) fn names(&self) -> Result<(Cow<'a, str>, Cow<'a, str>), FrameDecodeError> {
+        let topic = self.topic.ok_or(FrameDecodeError::Shape("the object has no topic"))?;
+        let event = self.event.ok_or(FrameDecodeError::Shape("the object has no event"))?;
+        Ok((
+            read_name(&mut Scanner::new(topic), "the topic is not a string")?,
+            read_name(&mut Scanner::new(event), "the event is not a string")?,
+        ))
+    }
+}
+
+/// Decodes a V1 frame as a server does: only `join_ref` may be missing.
 pub(super) fn decode_v1(frame: &str) -> Result<PhoenixMessage<'_>, FrameDecodeError> {
-    let (mut join_ref, mut r#ref, mut topic, mut event, mut payload) =
-        (None, None, None, None, None);
-    each_pair(&mut Scanner::new(frame), |key, scanner| {
-        let value = Some(scanner.value()?);
-        match key {
-            "topic" => topic = value,
-            "event" => event = value,
-            "payload" => payload = value,
-            "ref" => r#ref = value,
-            "join_ref" => join_ref = value,
-            _ => {}
-        }
-        Ok(())
-    })?;
-    let needed =
-        |value: Option<_>, what| value.map(Scanner::new).ok_or(FrameDecodeError::Shape(what));
+    let fields = V1Fields::read(frame)?;
+    let (topic, event) = fields.names()?;
+    let payload = fields.payload.ok_or(FrameDecodeError::Shape("the object has no payload"))?;
+    let r#ref = fields.r#ref.ok_or(FrameDecodeError::Shape("the object has no ref"))?;
+    let read = |text| read_ref(&mut Scanner::new(text));
     Ok(PhoenixMessage {
-        topic: read_name(
-            &mut needed(topic, "the object has no topic")?,
-            "the topic is not a string",
-        )?,
-        event: read_name(
-            &mut needed(event, "the object has no event")?,
-            "the event is not a string",
-        )?,
-        payload: PhoenixPayload::Json(
-            payload.ok_or(FrameDecodeError::Shape("the object has no payload"))?,
-        ),
-        r#ref: read_ref(&mut needed(r#ref, "the object has no ref")?)?,
-        join_ref: join_ref.map_or(Ok(None), |join_ref| read_ref(&mut Scanner::new(join_ref)))?,
+        topic,
+        event,
+        payload: PhoenixPayload::Json(payload),
+        r#ref: read(r#ref)?,
+        join_ref: fields.join_ref.map_or(Ok(None), read)?,
     })
 }
 
@@ -158,7 +164,7 @@ pub(super) fn each_pair<'a>(
     scanner.end()
 }
 
-fn read_name<'a>(
+pub(super) fn read_name<'a>(
     scanner: &mut Scanner<'a>,
     what: &'static str,
 ) -> Result<Cow<'a, str>, FrameDecodeError> {

@@ -3,13 +3,16 @@
 use throng_base::Instant;
 
 use crate::http::{self, Response};
+use crate::websocket::context::DeflateWindow;
 use crate::websocket::endpoint::Endpoint;
 use crate::websocket::header::Role;
 use crate::websocket::opening_handshake::{HandshakeResponse, OpeningHandshake};
 use crate::websocket::read::PeerEvent;
 use crate::websocket::reassembly::Reassembly;
 use crate::websocket::server::millis;
-use crate::websocket::{Deflater, Opcode, Scratch, Violation, extension, upgrade};
+use crate::websocket::{
+    DeflateAgreement, DeflateOffer, Deflater, Opcode, Scratch, Violation, upgrade,
+};
 use crate::{Input, Session};
 
 /// An event from the server.
@@ -19,6 +22,8 @@ pub enum ClientEvent<'a> {
     Opened {
         /// The subprotocol that the server chose.
         subprotocol: Option<&'a str>,
+        /// What was agreed about compression; `None` without it.
+        deflate: Option<DeflateAgreement>,
     },
     /// The server responded with a status other than 101: close the connection. The body of the
     /// response is not read.
@@ -56,14 +61,15 @@ pub struct ClientHandshake<'a> {
     pub headers: &'a [(&'a str, &'a str)],
     /// The offered subprotocols, in order of preference.
     pub subprotocols: &'a [&'a str],
-    /// Offers permessage-deflate.
-    pub deflate: bool,
+    /// The offers of permessage-deflate, in order of preference. None for no compression.
+    pub deflate: &'a [DeflateOffer],
     /// 16 random bytes (RFC 6455 section 4.1).
     pub key: [u8; 16],
 }
 
 /// The state of a client connection: 24 bytes. It owns heap memory only during the handshake and
-/// while a message is incomplete.
+/// while a message is incomplete, and the contexts that it takes over: at most 32 KiB for what it
+/// received compressed, and 8 KiB for what it sent.
 ///
 /// It has no deadline for the handshake: the caller decides how long a connect may take.
 #[derive(Debug)]
@@ -108,8 +114,9 @@ impl WebSocketClient {
             ],
             out,
         );
-        if handshake.deflate {
-            http::write_fields(&[("sec-websocket-extensions", extension::OFFER)], out);
+        if !handshake.deflate.is_empty() {
+            let offers: Vec<_> = handshake.deflate.iter().map(DeflateOffer::to_string).collect();
+            http::write_fields(&[("sec-websocket-extensions", &offers.join(", "))], out);
         }
         if !subprotocols.is_empty() {
             http::write_fields(&[("sec-websocket-protocol", &subprotocols)], out);
@@ -156,28 +163,24 @@ impl WebSocketClient {
     /// Appends a text message, if the connection is open. The message is compressed if there is a
     /// deflater and the server accepts compression.
     pub fn text(
-        &self,
+        &mut self,
         payload: &str,
         mask: [u8; 4],
         deflater: Option<&mut Deflater>,
         out: &mut Vec<u8>,
     ) {
-        if let Some(endpoint) = self.endpoint() {
-            endpoint.write_message(Opcode::Text, payload.as_bytes(), Some(mask), deflater, out);
-        }
+        self.write_message(Opcode::Text, payload.as_bytes(), mask, deflater, out);
     }
 
     /// Appends a binary message, if the connection is open. It is compressed like [`Self::text`].
     pub fn binary(
-        &self,
+        &mut self,
         payload: &[u8],
         mask: [u8; 4],
         deflater: Option<&mut Deflater>,
         out: &mut Vec<u8>,
     ) {
-        if let Some(endpoint) = self.endpoint() {
-            endpoint.write_message(Opcode::Binary, payload, Some(mask), deflater, out);
-        }
+        self.write_message(Opcode::Binary, payload, mask, deflater, out);
     }
 
     /// Appends a ping with at most 125 bytes of `payload`.
@@ -198,12 +201,34 @@ impl WebSocketClient {
         }
     }
 
+    fn write_message(
+        &mut self,
+        opcode: Opcode,
+        payload: &[u8],
+        mask: [u8; 4],
+        deflater: Option<&mut Deflater>,
+        out: &mut Vec<u8>,
+    ) {
+        if let Phase::Frames { endpoint, unfinished } = &mut self.phase {
+            endpoint.write_in_context(opcode, payload, mask, deflater, unfinished, out);
+        }
+    }
+
     const fn endpoint(&self) -> Option<&Endpoint> {
         match &self.phase {
             Phase::Frames { endpoint, .. } => Some(endpoint),
             Phase::New | Phase::Handshake(_) => None,
         }
     }
+}
+
+/// Returns how the client compresses, and how the server does.
+const fn windows(agreement: DeflateAgreement) -> [DeflateWindow; 2] {
+    let DeflateAgreement { client_window_bits, server_window_bits, .. } = agreement;
+    [
+        DeflateWindow { bits: client_window_bits, takes_over: agreement.client_takes_over },
+        DeflateWindow { bits: server_window_bits, takes_over: agreement.server_takes_over },
+    ]
 }
 
 impl Default for WebSocketClient {
@@ -276,8 +301,9 @@ impl WebSocketClient {
             opening.read_response(input, &mut scratch.buffers, scratch.limits.head_bytes_max);
         let answer = read.transpose()?.and_then(|head| opening.check_response(head));
         let (endpoint, event) = match answer {
-            Ok(HandshakeResponse::Opened { subprotocol, window_bits }) => {
-                (Endpoint::new(window_bits), ClientEvent::Opened { subprotocol })
+            Ok(HandshakeResponse::Opened { subprotocol, deflate }) => {
+                let [own, servers] = deflate.map_or([DeflateWindow::NONE; 2], windows);
+                (Endpoint::new(own, servers), ClientEvent::Opened { subprotocol, deflate })
             }
             Ok(HandshakeResponse::Refused(response)) => {
                 (Endpoint::closed(), ClientEvent::Refused(response))

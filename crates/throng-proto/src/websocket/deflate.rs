@@ -1,11 +1,12 @@
-//! Compression of messages (RFC 7692 section 7.2.1), each on its own: without context takeover.
+//! Compression of messages (RFC 7692 section 7.2.1), each on its own or behind its context.
 
 use std::fmt;
 
 use flate2::{Compress, Compression, FlushCompress};
 
 /// The compressor of a core. It is created when it is first used, and then takes about 300 KB. All
-/// connections that agreed on the same window share it, because no message refers to another.
+/// connections that agreed on the same window share it: a message refers to no other, or the
+/// connection keeps what it refers to.
 #[derive(Default)]
 pub struct Deflater {
     /// The compressors by bits of the window, from 9. Nearly all connections agree on 15.
@@ -35,16 +36,30 @@ impl Deflater {
 
     /// Returns `payload` compressed with a window of `window_bits`, if that makes it smaller.
     pub(super) fn compress(&mut self, payload: &[u8], window_bits: u8) -> Option<&[u8]> {
-        let pays = payload.len() >= COMPRESSED_BYTES_MIN || self.is_always;
+        self.compress_behind(&[], payload, window_bits)
+    }
+
+    /// Returns `payload` compressed behind `context`, which the peer has, if that makes it smaller.
+    pub(super) fn compress_behind(
+        &mut self,
+        context: &[u8],
+        payload: &[u8],
+        window_bits: u8,
+    ) -> Option<&[u8]> {
+        // A short message shrinks only if an earlier one was like it.
+        let pays = payload.len() >= COMPRESSED_BYTES_MIN || self.is_always || !context.is_empty();
         if !pays || !(Self::WINDOW_BITS_MIN..=Self::WINDOW_BITS_MAX).contains(&window_bits) {
             return None;
         }
         if payload.is_empty() {
-            return Some(&EMPTY_MESSAGE);
+            return self.is_always.then_some(&EMPTY_MESSAGE);
         }
         let compressor = self.by_window_bits[usize::from(window_bits - Self::WINDOW_BITS_MIN)]
             .get_or_insert_with(|| Compress::new_with_window_bits(LEVEL, false, window_bits));
         compressor.reset();
+        if !context.is_empty() {
+            compressor.set_dictionary(context).ok()?;
+        }
         self.compressed.clear();
         if self.compressed.capacity() > KEPT_BYTES_MAX.max(payload.len()) {
             self.compressed = Vec::new();
@@ -52,8 +67,9 @@ impl Deflater {
         // The buffer has room for the payload's length only: output that does not fit is not
         // smaller.
         self.compressed.reserve_exact(payload.len());
+        let begin = compressor.total_in();
         loop {
-            let rest = &payload[compressor.total_in() as usize..];
+            let rest = &payload[(compressor.total_in() - begin) as usize..];
             compressor.compress_vec(rest, &mut self.compressed, FlushCompress::Sync).ok()?;
             // With room left, the flush is complete.
             if self.compressed.len() < self.compressed.capacity() {

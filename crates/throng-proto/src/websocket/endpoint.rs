@@ -1,7 +1,8 @@
 //! Frames in, messages out: the part after the handshake, which client and server share.
 
 use crate::Input;
-use crate::websocket::frame::{append_close, append_control, append_message};
+use crate::websocket::context::{DeflateContext, DeflateWindow};
+use crate::websocket::frame::{append_close, append_compressed, append_control, append_message};
 use crate::websocket::header::Role;
 use crate::websocket::read::{PeerEvent, next_event};
 use crate::websocket::reassembly::Reassembly;
@@ -13,8 +14,10 @@ use crate::websocket::{Deflater, Opcode, Scratch, Violation, WebSocketLimits};
 /// The owner keeps incomplete data beside the endpoint, which has no room for two pointers.
 #[derive(Debug)]
 pub(super) struct Endpoint {
-    /// The bits of the window that this endpoint may compress with; 0 without compression.
-    window_bits: u8,
+    /// How this endpoint may compress.
+    sends: DeflateWindow,
+    /// How the peer may compress.
+    receives: DeflateWindow,
     state: State,
 }
 
@@ -33,15 +36,15 @@ enum State {
 }
 
 impl Endpoint {
-    /// Creates an open endpoint. `window_bits` is the window that it may compress with; 0 without
-    /// compression.
-    pub(super) const fn new(window_bits: u8) -> Self {
-        Self { window_bits, state: State::Open }
+    /// Creates an open endpoint, which may compress as `sends` says, and its peer as `receives`.
+    pub(super) const fn new(sends: DeflateWindow, receives: DeflateWindow) -> Self {
+        Self { sends, receives, state: State::Open }
     }
 
     /// Creates an endpoint that reads and writes nothing.
     pub(super) const fn closed() -> Self {
-        Self { window_bits: 0, state: State::Closed }
+        let none = DeflateWindow::NONE;
+        Self { sends: none, receives: none, state: State::Closed }
     }
 
     pub(super) fn is_open(&self) -> bool {
@@ -54,7 +57,7 @@ impl Endpoint {
 
     /// Reports whether the peer accepts messages that were compressed with the largest window.
     pub(super) const fn is_deflated(&self) -> bool {
-        self.window_bits == Deflater::WINDOW_BITS_MAX
+        self.sends.bits == Deflater::WINDOW_BITS_MAX
     }
 
     /// Handles the deadline: the peer has not answered a close frame or has not completed a message
@@ -100,14 +103,14 @@ impl Endpoint {
         }
         let Scratch { limits, mask_prng, buffers, early, .. } = scratch;
         let mut mask = || (role == Role::Client).then(|| (mask_prng.bits() as u32).to_ne_bytes());
-        let deflate = self.window_bits != 0;
+        let window = self.receives;
         let read = match unfinished {
             Some(kept) if !kept.early.is_empty() => {
                 *early = kept.early.take();
                 early.extend_from_slice(input.take_all());
-                read_early(unfinished, role, deflate, early, limits, buffers)
+                read_early(unfinished, role, window, early, limits, buffers)
             }
-            _ => next_event(unfinished, role, deflate, input, limits, buffers),
+            _ => next_event(unfinished, role, window, input, limits, buffers),
         };
         let event = read.unwrap_or_else(|violation| Some(PeerEvent::Failed(violation)))?;
         match event {
@@ -143,9 +146,34 @@ impl Endpoint {
         out: &mut Vec<u8>,
     ) {
         if self.is_open() {
-            let deflate = deflater.map(|deflater| (deflater, self.window_bits));
+            let deflate = deflater.map(|deflater| (deflater, self.sends.bits));
             append_message(opcode, payload, mask, deflate, out);
         }
+    }
+
+    /// Appends a message like [`Self::write_message`]. If this endpoint takes its context over, the
+    /// message may refer to earlier ones, and later ones to this.
+    pub(super) fn write_in_context(
+        &self,
+        opcode: Opcode,
+        payload: &[u8],
+        mask: [u8; 4],
+        deflater: Option<&mut Deflater>,
+        unfinished: &mut Option<Box<Reassembly>>,
+        out: &mut Vec<u8>,
+    ) {
+        let deflater = match deflater {
+            Some(deflater) if self.sends.takes_over && self.is_open() => deflater,
+            other => return self.write_message(opcode, payload, Some(mask), other, out),
+        };
+        let contexts = unfinished.as_deref().and_then(|kept| kept.contexts.as_deref());
+        let context = contexts.map_or(&[][..], |contexts| contexts.sent.bytes());
+        match deflater.compress_behind(context, payload, self.sends.bits) {
+            Some(compressed) => append_compressed(opcode, compressed, Some(mask), out),
+            None => return self.write_message(opcode, payload, Some(mask), None, out),
+        }
+        let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
+        contexts.sent.append(payload, self.sends.bits.min(DeflateContext::SENT_BITS_MAX));
     }
 
     /// Appends a ping, unless a close frame was sent.
@@ -178,13 +206,13 @@ impl Endpoint {
 fn read_early<'a>(
     unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
-    deflate: bool,
+    window: DeflateWindow,
     early: &'a mut [u8],
     limits: &WebSocketLimits,
     buffers: &'a mut ScratchBuffers,
 ) -> Result<Option<PeerEvent<'a>>, Violation> {
     let mut input = Input::new(early);
-    let event = next_event(unfinished, role, deflate, &mut input, limits, buffers);
+    let event = next_event(unfinished, role, window, &mut input, limits, buffers);
     if !input.is_empty() {
         unfinished.get_or_insert_default().early.append(input.peek());
     }

@@ -1,12 +1,14 @@
 //! Negotiation of permessage-deflate (RFC 7692 sections 5 and 7.1).
 //!
-//! This project never uses context takeover, in either direction: it would cost 300 KB a
-//! connection. So the server always responds with both `no_context_takeover` parameters, and the
-//! client requires the server's.
+//! The server never uses context takeover, in either direction: it would cost 300 KB a connection.
+//! So it always responds with both `no_context_takeover` parameters. The client offers what its
+//! caller chooses, by default what browsers offer, and keeps contexts as the server agrees.
 
+use std::fmt;
 use std::io::Write as _;
 
 use super::Violation;
+use super::context::DeflateContext;
 use crate::http::{Headers, list_members};
 
 /// The parameters that the server accepts.
@@ -45,31 +47,153 @@ impl NegotiatedDeflate {
     }
 }
 
-/// The offer of the client. [`check_response`] parses the response to it.
-pub(super) const OFFER: &str = "permessage-deflate; server_no_context_takeover; \
-                                client_no_context_takeover; client_max_window_bits";
+/// One offer of permessage-deflate by a client, with its parameters (RFC 7692 section 7.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeflateOffer {
+    /// Asks the server to compress each message by itself. A server that does not is refused.
+    pub server_no_context_takeover: bool,
+    /// Tells the server that the client compresses each message by itself.
+    pub client_no_context_takeover: bool,
+    /// Asks the server for a window of at most this many bits, 8 to 15.
+    pub server_max_window_bits: Option<u8>,
+    /// What the server may ask of the client's window.
+    pub client_max_window_bits: ClientWindowOffer,
+}
 
-/// Returns the bits of the window that the response permits the client to compress with: 0 without
-/// the extension.
+/// What a client offers about its own window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ClientWindowOffer {
+    /// Nothing: the server may not limit it.
+    #[default]
+    Nothing,
+    /// The server may limit it: the parameter without a value.
+    AnyLimit,
+    /// It has at most this many bits, 8 to 15, and the server may ask for fewer.
+    Bits(u8),
+}
+
+/// What client and server agreed on about compression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeflateAgreement {
+    /// The server refers to its earlier messages: both ends keep its context.
+    pub server_takes_over: bool,
+    /// The client refers to its earlier messages: both ends keep its context.
+    pub client_takes_over: bool,
+    /// The bits of the server's window.
+    pub server_window_bits: u8,
+    /// The bits of the client's window.
+    pub client_window_bits: u8,
+}
+
+impl DeflateOffer {
+    /// The offer of browsers, and of npm's `ws`.
+    pub const BROWSER: Self = Self {
+        server_no_context_takeover: false,
+        client_no_context_takeover: false,
+        server_max_window_bits: None,
+        client_max_window_bits: ClientWindowOffer::AnyLimit,
+    };
+
+    /// Returns what follows if a server answers these parameters, unless they do not fit the offer.
+    fn accepted(&self, answer: &Parameters) -> Option<DeflateAgreement> {
+        let is_server_window = match (self.server_max_window_bits, answer.server_bits) {
+            (Some(most), bits) => bits.is_some_and(|bits| bits <= most),
+            (None, _) => true,
+        };
+        let own_bits = self.client_window_bits();
+        let is_client_window = answer.client_bits.is_none_or(|bits| {
+            self.client_max_window_bits != ClientWindowOffer::Nothing && bits <= own_bits
+        });
+        let keeps_server_context = !answer.server_no_context_takeover;
+        if !is_server_window
+            || !is_client_window
+            || (self.server_no_context_takeover && keeps_server_context)
+        {
+            return None;
+        }
+        Some(DeflateAgreement {
+            server_takes_over: keeps_server_context,
+            client_takes_over: !self.client_no_context_takeover
+                && !answer.client_no_context_takeover,
+            server_window_bits: answer.server_bits.unwrap_or(WINDOW_BITS_MAX),
+            client_window_bits: answer.client_bits.unwrap_or(own_bits),
+        })
+    }
+}
+
+impl DeflateOffer {
+    /// Returns the most bytes that a client keeps for its contexts, if a server accepts the offer.
+    pub fn context_bytes_max(&self) -> u64 {
+        let of = |takes_over: bool, bits: u8| if takes_over { 1 << bits } else { 0 };
+        let server_bits = self.server_max_window_bits.unwrap_or(WINDOW_BITS_MAX);
+        let client_bits = self.client_window_bits().min(DeflateContext::SENT_BITS_MAX);
+        of(!self.server_no_context_takeover, server_bits)
+            + of(!self.client_no_context_takeover, client_bits)
+    }
+
+    /// Returns the bits of the client's window, unless the server asks for fewer.
+    const fn client_window_bits(&self) -> u8 {
+        match self.client_max_window_bits {
+            ClientWindowOffer::Bits(bits) => bits,
+            ClientWindowOffer::AnyLimit | ClientWindowOffer::Nothing => WINDOW_BITS_MAX,
+        }
+    }
+}
+
+impl fmt::Display for DeflateAgreement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let side = |takes_over: bool, bits: u8| match takes_over {
+            true => format!("context takeover, window of {bits} bits"),
+            false => format!("no context takeover, window of {bits} bits"),
+        };
+        let server = side(self.server_takes_over, self.server_window_bits);
+        let client = side(self.client_takes_over, self.client_window_bits);
+        write!(f, "permessage-deflate; server: {server}; client: {client}")
+    }
+}
+
+impl fmt::Display for DeflateOffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(NAME)?;
+        if self.server_no_context_takeover {
+            f.write_str("; server_no_context_takeover")?;
+        }
+        if self.client_no_context_takeover {
+            f.write_str("; client_no_context_takeover")?;
+        }
+        if let Some(bits) = self.server_max_window_bits {
+            write!(f, "; server_max_window_bits={bits}")?;
+        }
+        match self.client_max_window_bits {
+            ClientWindowOffer::Nothing => Ok(()),
+            ClientWindowOffer::AnyLimit => f.write_str("; client_max_window_bits"),
+            ClientWindowOffer::Bits(bits) => write!(f, "; client_max_window_bits={bits}"),
+        }
+    }
+}
+
+/// Returns what the response agrees to; `None` without the extension. Of several offers, it is the
+/// answer to the first that it fits.
 ///
 /// # Errors
-/// The response does not fit the offer.
-pub(super) fn check_response(headers: &Headers<'_>, is_offered: bool) -> Result<u8, Violation> {
+/// The response fits no offer.
+pub(super) fn check_response(
+    headers: &Headers<'_>,
+    offers: &[DeflateOffer],
+) -> Result<Option<DeflateAgreement>, Violation> {
     let mut extensions = headers
         .iter()
         .filter(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-extensions"))
         .flat_map(|(_, value)| extensions(value));
     let Some((name, parameters)) = extensions.next() else {
-        return Ok(0);
+        return Ok(None);
     };
-    if !is_offered || name != NAME || extensions.next().is_some() {
+    if offers.is_empty() || name != NAME || extensions.next().is_some() {
         return Err(Violation::ResponseExtension);
     }
-    // A server that keeps its context has not accepted the offer.
-    Parameters::parse(parameters, false)
-        .filter(|parameters| parameters.server_no_context_takeover)
-        .map(|parameters| parameters.client_bits.unwrap_or(WINDOW_BITS_MAX))
-        .ok_or(Violation::ResponseDeflate)
+    let answer = Parameters::parse(parameters, false).ok_or(Violation::ResponseDeflate)?;
+    let agreement = offers.iter().find_map(|offer| offer.accepted(&answer));
+    agreement.map(Some).ok_or(Violation::ResponseDeflate)
 }
 
 const NAME: &str = "permessage-deflate";
@@ -214,32 +338,94 @@ mod tests {
         check_offer("", None);
     }
 
+    fn answer(response: &str, offers: &[DeflateOffer]) -> Result<String, Violation> {
+        let lines = format!("Sec-WebSocket-Extensions: {response}\r\n\r\n");
+        check_response(&Headers::new(&lines), offers).map(|agreement| {
+            let agreement = agreement.unwrap();
+            let side =
+                |takes_over, bits| format!("{} {bits}", if takes_over { "on" } else { "no" });
+            let server = side(agreement.server_takes_over, agreement.server_window_bits);
+            let client = side(agreement.client_takes_over, agreement.client_window_bits);
+            format!("{server}, {client}")
+        })
+    }
+
     #[test]
-    fn a_response_must_fit_the_offer() {
-        let parameter = Err(Violation::ResponseDeflate);
-        let check = |response: &str, expected| {
-            let lines = format!("Sec-WebSocket-Extensions: {response}\r\n\r\n");
-            assert_eq!(check_response(&Headers::new(&lines), true), expected, "{response}");
+    fn an_answer_is_an_extension_that_was_offered() {
+        assert_eq!(check_response(&Headers::default(), &[]), Ok(None));
+        assert_eq!(check_response(&Headers::default(), &[DeflateOffer::BROWSER]), Ok(None));
+        for (response, offers) in [
+            ("permessage-deflate", &[][..]),
+            ("x", &[DeflateOffer::BROWSER]),
+            ("Permessage-Deflate", &[DeflateOffer::BROWSER]),
+            ("permessage-deflate, permessage-deflate", &[DeflateOffer::BROWSER]),
+            ("permessage-deflate, x", &[DeflateOffer::BROWSER]),
+        ] {
+            assert_eq!(answer(response, offers), Err(Violation::ResponseExtension), "{response}");
+        }
+    }
+
+    #[test]
+    fn both_contexts_are_those_that_were_agreed() {
+        let browser = DeflateOffer::BROWSER;
+        let neither = DeflateOffer {
+            server_no_context_takeover: true,
+            client_no_context_takeover: true,
+            ..browser
         };
-        assert_eq!(check_response(&Headers::default(), false), Ok(0));
-        assert_eq!(
-            check_response(
-                &Headers::new("Sec-WebSocket-Extensions: permessage-deflate\r\n"),
-                false
+        let small = DeflateOffer {
+            server_max_window_bits: Some(10),
+            client_max_window_bits: ClientWindowOffer::Bits(12),
+            ..browser
+        };
+        let plain = DeflateOffer::default();
+        for (offer, parameters, expected) in [
+            (browser, "", Some("on 15, on 15")),
+            (browser, "; server_no_context_takeover", Some("no 15, on 15")),
+            (browser, "; client_no_context_takeover", Some("on 15, no 15")),
+            (browser, "; client_max_window_bits=9", Some("on 15, on 9")),
+            (browser, "; server_max_window_bits=8", Some("on 8, on 15")),
+            (browser, "; client_max_window_bits", None),
+            (browser, "; x", None),
+            (browser, "; server_no_context_takeover=1", None),
+            (neither, "; server_no_context_takeover", Some("no 15, no 15")),
+            (neither, "; client_no_context_takeover", None),
+            (neither, "", None),
+            (small, "; server_max_window_bits=10", Some("on 10, on 12")),
+            (small, "; server_max_window_bits=9; client_max_window_bits=12", Some("on 9, on 12")),
+            (small, "; server_max_window_bits=10; client_max_window_bits=13", None),
+            (small, "; server_max_window_bits=11", None),
+            (small, "", None),
+            (plain, "", Some("on 15, on 15")),
+            (plain, "; client_max_window_bits=15", None),
+        ] {
+            let response = format!("permessage-deflate{parameters}");
+            let expected = expected.ok_or(Violation::ResponseDeflate).map(str::to_owned);
+            assert_eq!(answer(&response, &[offer]), expected, "{offer} -> {response}");
+        }
+        let fallback = [neither, small, browser];
+        assert_eq!(answer("permessage-deflate", &fallback), Ok("on 15, on 15".to_owned()));
+    }
+
+    #[test]
+    fn an_offer_is_written_with_its_parameters() {
+        let all = DeflateOffer {
+            server_no_context_takeover: true,
+            client_no_context_takeover: true,
+            server_max_window_bits: Some(8),
+            client_max_window_bits: ClientWindowOffer::Bits(9),
+        };
+        for (offer, expected) in [
+            (DeflateOffer::BROWSER, "permessage-deflate; client_max_window_bits"),
+            (DeflateOffer::default(), "permessage-deflate"),
+            (
+                all,
+                "permessage-deflate; server_no_context_takeover; client_no_context_takeover; \
+                 server_max_window_bits=8; client_max_window_bits=9",
             ),
-            Err(Violation::ResponseExtension)
-        );
-        check("permessage-deflate; server_no_context_takeover", Ok(15));
-        check("permessage-deflate; server_no_context_takeover; client_max_window_bits=9", Ok(9));
-        check("permessage-deflate; server_no_context_takeover; server_max_window_bits=8", Ok(15));
-        check("permessage-deflate; server_no_context_takeover; client_max_window_bits", parameter);
-        check("permessage-deflate", parameter);
-        check("permessage-deflate; server_no_context_takeover; x", parameter);
-        check("x", Err(Violation::ResponseExtension));
-        check(
-            "permessage-deflate; server_no_context_takeover, \
-             permessage-deflate; server_no_context_takeover",
-            Err(Violation::ResponseExtension),
-        );
+        ] {
+            assert_eq!(offer.to_string(), expected);
+            assert!(accept_offer(expected).is_some());
+        }
     }
 }

@@ -50,9 +50,19 @@ pub(super) fn append_message(
     let compressed =
         deflate.and_then(|(deflater, window_bits)| deflater.compress(payload, window_bits));
     match compressed {
-        Some(smaller) => append(FINAL | DEFLATED | opcode as u8, smaller, mask, out),
+        Some(smaller) => append_compressed(opcode, smaller, mask, out),
         None => append(FINAL | opcode as u8, payload, mask, out),
     }
+}
+
+/// Appends a message that is compressed already.
+pub(super) fn append_compressed(
+    opcode: Opcode,
+    compressed: &[u8],
+    mask: Option<[u8; 4]>,
+    out: &mut Vec<u8>,
+) {
+    append(FINAL | DEFLATED | opcode as u8, compressed, mask, out);
 }
 
 /// Appends a close frame; a longer `reason` is truncated.

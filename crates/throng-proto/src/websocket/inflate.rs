@@ -24,14 +24,18 @@ pub(super) struct InflatedMessage<'a> {
 }
 
 impl Inflater {
-    /// Inflates `payload` to at most `bytes_max` bytes.
+    /// Inflates `payload`, which may refer to `context`, to at most `bytes_max` bytes.
     pub(super) fn inflate(
         &mut self,
+        context: &[u8],
         payload: &[u8],
         bytes_max: usize,
     ) -> Result<InflatedMessage<'_>, Violation> {
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(false));
         inflate.reset(false);
+        if !context.is_empty() {
+            inflate.set_dictionary(context).map_err(|_| Violation::NotDeflate)?;
+        }
         self.inflated.clear();
         let most = (payload.len() * 4).clamp(1 << 10, 1 << 16).min(bytes_max + 1);
         self.inflated.reserve(most);
@@ -108,19 +112,20 @@ const FINAL_BLOCK_WORK_BYTES: usize = 1 << 10;
 mod tests {
     use super::*;
     use crate::websocket::Deflater;
+    use crate::websocket::context::DeflateContext;
 
     fn inflate(payload: &[u8]) -> Result<Vec<u8>, Violation> {
-        Inflater::default().inflate(payload, 1_000).map(|inflated| inflated.bytes.to_vec())
+        Inflater::default().inflate(&[], payload, 1_000).map(|inflated| inflated.bytes.to_vec())
     }
 
     fn inflate_all(payload: &[u8], bytes_max: usize) -> Vec<u8> {
-        Inflater::default().inflate(payload, bytes_max).unwrap().bytes.to_vec()
+        Inflater::default().inflate(&[], payload, bytes_max).unwrap().bytes.to_vec()
     }
 
     #[test]
     fn final_blocks_count_as_work_without_producing_bytes() {
         let payload = [3, 0].repeat(500);
-        let work = Inflater::default().inflate(&payload, 1_000).unwrap().work;
+        let work = Inflater::default().inflate(&[], &payload, 1_000).unwrap().work;
         assert_eq!(work, 500 * FINAL_BLOCK_WORK_BYTES);
     }
 
@@ -160,11 +165,11 @@ mod tests {
         assert!(bomb.len() < zeros.len() / 100, "{}", bomb.len());
         let mut inflater = Inflater::default();
         let refused = |inflater: &mut Inflater, bytes_max| {
-            inflater.inflate(bomb, bytes_max).err() == Some(Violation::MessageTooLarge)
+            inflater.inflate(&[], bomb, bytes_max).err() == Some(Violation::MessageTooLarge)
         };
         assert!(refused(&mut inflater, 1 << 20));
         assert!(inflater.inflated.capacity() <= (1 << 20) + 1);
-        let whole = inflater.inflate(bomb, 10 << 20).unwrap();
+        let whole = inflater.inflate(&[], bomb, 10 << 20).unwrap();
         assert_eq!((whole.bytes.len(), whole.work), (10 << 20, 10 << 20), "exactly at the limit");
         assert!(refused(&mut inflater, (10 << 20) - 1));
     }
@@ -188,6 +193,34 @@ mod tests {
             "the compressor has no such window"
         );
         assert!(deflater.compress(b"short", 15).is_none());
+    }
+
+    #[test]
+    fn a_message_behind_its_context_is_read_with_the_same_context() {
+        let text: String = (0..300).map(|number| format!("{} ", number * 7)).collect();
+        let (mut deflater, mut inflater) = (Deflater::new(), Inflater::default());
+        let mut context = DeflateContext::default();
+        for bits in [9, 15] {
+            let alone = deflater.compress(text.as_bytes(), bits).unwrap().len();
+            for round in 0..40 {
+                for part in [&text[..], "short", &text[round..], "", &text[..130]] {
+                    let compressed =
+                        deflater.compress_behind(context.bytes(), part.as_bytes(), bits);
+                    let Some(compressed) = compressed else {
+                        assert!(part.len() < 6 || bits == 9, "{part}");
+                        continue;
+                    };
+                    let read = inflater.inflate(context.bytes(), compressed, 1 << 20).unwrap();
+                    assert_eq!(read.bytes, part.as_bytes());
+                    if bits == 15 && round > 0 && part.len() > 1_000 {
+                        assert!(compressed.len() < alone / 4, "{} of {alone}", compressed.len());
+                    }
+                    context.append(part.as_bytes(), bits);
+                }
+            }
+        }
+        let compressed = deflater.compress_behind(context.bytes(), b"2093 2086", 15).unwrap();
+        assert_eq!(inflater.inflate(&[], compressed, 100).err(), Some(Violation::NotDeflate));
     }
 
     #[test]

@@ -4,13 +4,13 @@ use crate::Input;
 use crate::held::HeldBuffer;
 use crate::http::{Response, has_list_member, list_members, parse_response};
 use crate::websocket::scratch::ScratchBuffers;
-use crate::websocket::{Violation, extension};
+use crate::websocket::{DeflateAgreement, DeflateOffer, Violation, extension};
 
 /// The parts of the request against which the response is checked.
 #[derive(Debug)]
 pub(super) struct OpeningHandshake {
     accept: [u8; 28],
-    is_deflate_offered: bool,
+    offers: Box<[DeflateOffer]>,
     /// The offered subprotocols, as in the header field.
     subprotocols: String,
     /// The bytes of an incomplete response; `None` before the first.
@@ -21,19 +21,15 @@ pub(super) struct OpeningHandshake {
 pub(super) enum HandshakeResponse<'a> {
     Opened {
         subprotocol: Option<&'a str>,
-        /// The bits of the window that the client may compress with; 0 without compression.
-        window_bits: u8,
+        /// What was agreed about compression; `None` without it.
+        deflate: Option<DeflateAgreement>,
     },
     Refused(Response<'a>),
 }
 
 impl OpeningHandshake {
-    pub(super) const fn new(
-        accept: [u8; 28],
-        is_deflate_offered: bool,
-        subprotocols: String,
-    ) -> Self {
-        Self { accept, is_deflate_offered, subprotocols, bytes: None }
+    pub(super) fn new(accept: [u8; 28], offers: &[DeflateOffer], subprotocols: String) -> Self {
+        Self { accept, offers: offers.into(), subprotocols, bytes: None }
     }
 
     /// Returns the head of the response if it is complete. A head that arrives whole borrows
@@ -113,8 +109,8 @@ impl OpeningHandshake {
         {
             return Err(Violation::ResponseSubprotocol);
         }
-        let window_bits = extension::check_response(headers, self.is_deflate_offered)?;
-        Ok(HandshakeResponse::Opened { subprotocol, window_bits })
+        let deflate = extension::check_response(headers, &self.offers)?;
+        Ok(HandshakeResponse::Opened { subprotocol, deflate })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The reader that finds messages and control frames in a stream of frames.
 
 use crate::Input;
+use crate::websocket::context::DeflateWindow;
 use crate::websocket::header::{Header, Role};
 use crate::websocket::inflate::Inflater;
 use crate::websocket::reassembly::{Message, Progress, Reassembly};
@@ -25,11 +26,12 @@ pub(super) enum PeerEvent<'a> {
 pub(super) fn next_event<'a, 'i: 'a>(
     unfinished: &mut Option<Box<Reassembly>>,
     role: Role,
-    deflate: bool,
+    window: DeflateWindow,
     input: &mut Input<'i>,
     limits: &WebSocketLimits,
     buffers: &'a mut ScratchBuffers,
 ) -> Result<Option<PeerEvent<'a>>, Violation> {
+    let deflate = window.bits != 0;
     buffers.shrink();
     loop {
         if let Some(kept) = unfinished.as_deref_mut().filter(|kept| kept.is_in_frame()) {
@@ -39,7 +41,8 @@ pub(super) fn next_event<'a, 'i: 'a>(
                 Progress::Frame => continue,
                 Progress::MessageComplete(message) => {
                     release(unfinished);
-                    return decode_reassembled(message, limits, buffers, input).map(Some);
+                    let context = (window, &mut *unfinished);
+                    return decode_reassembled(message, context, limits, buffers, input).map(Some);
                 }
             }
         }
@@ -97,10 +100,13 @@ pub(super) fn next_event<'a, 'i: 'a>(
             let payload = input.take(header.payload_bytes);
             mask::apply(header.mask, 0, payload);
             release(unfinished);
-            let (is_text, is_deflated) = (header.opcode == Header::TEXT, header.is_deflated);
-            let inflater = &mut buffers.inflater;
-            return decode_message(payload, is_text, is_deflated, limits, inflater, input)
-                .map(Some);
+            let is_text = header.opcode == Header::TEXT;
+            if header.is_deflated {
+                let context = (window, &mut *unfinished);
+                let payload = inflate(payload, context, limits, &mut buffers.inflater, input)?;
+                return decode_message(payload, is_text).map(Some);
+            }
+            return decode_message(payload, is_text).map(Some);
         }
         unfinished.get_or_insert_default().begin_frame(&header, &buffers.held);
     }
@@ -128,39 +134,51 @@ fn check_sequence(
 #[cold]
 fn decode_reassembled<'a>(
     mut message: Message,
+    context: (DeflateWindow, &mut Option<Box<Reassembly>>),
     limits: &WebSocketLimits,
     buffers: &'a mut ScratchBuffers,
     input: &mut Input<'_>,
 ) -> Result<PeerEvent<'a>, Violation> {
     buffers.reassembled = message.bytes.take();
     let (is_text, is_deflated) = (message.is_text, message.is_deflated);
-    decode_message(&buffers.reassembled, is_text, is_deflated, limits, &mut buffers.inflater, input)
+    let payload = match is_deflated {
+        true => inflate(&buffers.reassembled, context, limits, &mut buffers.inflater, input)?,
+        false => &buffers.reassembled,
+    };
+    decode_message(payload, is_text)
 }
 
-/// Inflates a complete, unmasked message if it is compressed, and checks the UTF-8 of a text.
-#[inline]
-fn decode_message<'a>(
-    payload: &'a [u8],
-    is_text: bool,
-    is_deflated: bool,
+/// Inflates a complete, unmasked message. If the peer takes its context over, the message may refer
+/// to earlier ones, and later ones to this.
+#[cold]
+fn inflate<'a>(
+    payload: &[u8],
+    (window, unfinished): (DeflateWindow, &mut Option<Box<Reassembly>>),
     limits: &WebSocketLimits,
     inflater: &'a mut Inflater,
     input: &mut Input<'_>,
-) -> Result<PeerEvent<'a>, Violation> {
-    let payload = if is_deflated {
-        let bytes_max = limits.inflated_bytes_max(payload.len());
-        let inflated =
-            inflater.inflate(payload, bytes_max).map_err(|violation| match violation {
-                Violation::MessageTooLarge if bytes_max < limits.message_bytes_max => {
-                    Violation::InflateRatio
-                }
-                violation => violation,
-            })?;
-        input.charge(inflated.work);
-        inflated.bytes
-    } else {
-        payload
-    };
+) -> Result<&'a [u8], Violation> {
+    let contexts = unfinished.as_deref().and_then(|kept| kept.contexts.as_deref());
+    let context = contexts.map_or(&[][..], |contexts| contexts.received.bytes());
+    let bytes_max = limits.inflated_bytes_max(payload.len());
+    let inflated =
+        inflater.inflate(context, payload, bytes_max).map_err(|violation| match violation {
+            Violation::MessageTooLarge if bytes_max < limits.message_bytes_max => {
+                Violation::InflateRatio
+            }
+            violation => violation,
+        })?;
+    input.charge(inflated.work);
+    if window.takes_over {
+        let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
+        contexts.received.append(inflated.bytes, window.bits);
+    }
+    Ok(inflated.bytes)
+}
+
+/// Checks the UTF-8 of a text.
+#[inline]
+fn decode_message(payload: &[u8], is_text: bool) -> Result<PeerEvent<'_>, Violation> {
     if is_text {
         simdutf8::basic::from_utf8(payload).map(PeerEvent::Text).map_err(|_| Violation::NotUtf8)
     } else {

@@ -2,12 +2,13 @@
 
 use crate::http::PendingInput;
 use crate::websocket::Violation;
+use crate::websocket::context::DeflateContexts;
 use crate::websocket::header::Header;
 use crate::websocket::mask;
 use crate::{HeldBudget, held::HeldBuffer};
 
 /// The incomplete data of a connection. It exists only while something is incomplete, so an idle
-/// connection owns none.
+/// connection owns none, unless it takes contexts over.
 #[derive(Debug, Default)]
 pub(super) struct Reassembly {
     /// The start of a header or of a control frame.
@@ -19,6 +20,8 @@ pub(super) struct Reassembly {
     /// A part of a request, or bytes that arrived before the last response: requests or already
     /// frames.
     pub(super) early: PendingInput,
+    /// The contexts of compressed messages, once there was one. Only a client takes them over.
+    pub(super) contexts: Option<Box<DeflateContexts>>,
 }
 
 /// A message whose frames have not all arrived.
@@ -72,6 +75,7 @@ impl Reassembly {
             && self.message.is_none()
             && self.frame.is_none()
             && self.early.is_empty()
+            && self.contexts.is_none()
     }
 
     /// Begins a data frame. The message counts in the budget.

@@ -8,6 +8,7 @@ use throng_base::Instant;
 use crate::http::{
     self, PendingInput, Persistence, Request, RequestError, RequestLimits, ResponseExpectation,
 };
+use crate::websocket::context::DeflateWindow;
 use crate::websocket::endpoint::Endpoint;
 use crate::websocket::header::Role;
 use crate::websocket::read::PeerEvent;
@@ -195,8 +196,10 @@ impl WebSocketServer {
         out.extend_from_slice(b"\r\n");
         // Frames that arrived early wait for the next call.
         self.deadline = if self.unfinished.is_none() { Instant::FAR } else { REARM };
-        self.phase =
-            Phase::Frames(Endpoint::new(negotiated.map_or(0, |negotiated| negotiated.window_bits)));
+        let window = negotiated.map_or(DeflateWindow::NONE, |negotiated| {
+            DeflateWindow::of_each_message(negotiated.window_bits)
+        });
+        self.phase = Phase::Frames(Endpoint::new(window, window));
     }
 
     /// Reports whether the connection carries frames and no close frame has been sent.

@@ -1,7 +1,7 @@
 //! The client: its events for a server's response and frames.
 
 use throng_proto::HeldBudget;
-use throng_proto::websocket::{ClientHandshake, Scratch};
+use throng_proto::websocket::{ClientHandshake, DeflateOffer, Deflater, Scratch};
 
 use crate::support::{HANDSHAKE, LIMITS, RESPONSE, connecting_client, frame, masked, open_client};
 
@@ -28,15 +28,14 @@ fn the_request_is_that_of_the_rfc() {
     let handshake = ClientHandshake {
         headers: &[("origin", "http://b")],
         subprotocols: &["chat", "superchat"],
-        deflate: true,
+        deflate: &[DeflateOffer::BROWSER],
         ..HANDSHAKE
     };
     throng_proto::websocket::WebSocketClient::new().begin(&handshake, &mut out);
     let expected = "GET /chat?x=1 HTTP/1.1\r\nhost: a:1\r\n\
         upgrade: websocket\r\nconnection: Upgrade\r\n\
         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\
-        sec-websocket-extensions: permessage-deflate; server_no_context_takeover; \
-        client_no_context_takeover; client_max_window_bits\r\n\
+        sec-websocket-extensions: permessage-deflate; client_max_window_bits\r\n\
         sec-websocket-protocol: chat, superchat\r\norigin: http://b\r\n\r\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 }
@@ -53,7 +52,7 @@ fn a_response_opens_and_the_frames_after_it_are_read() {
 #[test]
 fn a_choice_that_was_not_offered_is_refused() {
     let protocols = ClientHandshake { subprotocols: &["a", "chat"], ..HANDSHAKE };
-    let deflate = ClientHandshake { deflate: true, ..HANDSHAKE };
+    let deflate = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
     check(
         &protocols,
         &with("Upgrade:", "Sec-WebSocket-Protocol: chat\r\nUpgrade:"),
@@ -69,12 +68,58 @@ fn a_choice_that_was_not_offered_is_refused() {
         &with("Upgrade:", "Sec-WebSocket-Protocol: b\r\nUpgrade:"),
         &["failed ResponseSubprotocol"],
     );
-    let forgets =
-        "Sec-WebSocket-Extensions: permessage-deflate; server_no_context_takeover\r\nUpgrade:";
-    check(&deflate, &with("Upgrade:", forgets), &["opened None"]);
-    check(&HANDSHAKE, &with("Upgrade:", forgets), &["failed ResponseExtension"]);
-    let keeps = "Sec-WebSocket-Extensions: permessage-deflate\r\nUpgrade:";
-    check(&deflate, &with("Upgrade:", keeps), &["failed ResponseDeflate"]);
+    // Another case, two subprotocols, an empty field.
+    for subprotocol in ["CHAT", "a, chat", ""] {
+        let field = format!("Sec-WebSocket-Protocol: {subprotocol}\r\nUpgrade:");
+        check(&protocols, &with("Upgrade:", &field), &["failed ResponseSubprotocol"]);
+    }
+    let extension =
+        |value: &str| with("Upgrade:", &format!("Sec-WebSocket-Extensions: {value}\r\nUpgrade:"));
+    for (value, event) in [
+        ("permessage-deflate", "opened, contexts: server true, client true"),
+        ("permessage-deflate; server_no_context_takeover", FORGETS),
+        ("permessage-deflate; server_max_window_bits=16", "failed ResponseDeflate"),
+        ("x-webkit-deflate-frame", "failed ResponseExtension"),
+        ("", "opened None"),
+    ] {
+        check(&deflate, &extension(value), &[event]);
+        let not_offered = if value.is_empty() { event } else { "failed ResponseExtension" };
+        check(&HANDSHAKE, &extension(value), &[not_offered]);
+    }
+}
+
+const FORGETS: &str = "opened, contexts: server false, client true";
+
+/// A message is cut at every byte, and each end refers to the messages before.
+#[test]
+fn contexts_are_taken_over_from_message_to_message() {
+    let deflate = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
+    let response = with("Upgrade:", "Sec-WebSocket-Extensions: permessage-deflate\r\nUpgrade:");
+    // RFC 7692 section 7.2.3.2: "Hello" twice, the second time as a reference.
+    let frames = [
+        frame(0xc1, &[0xf2, 0x48, 0xcd, 0xc9, 0xc9, 0x07, 0x00], false),
+        frame(0xc1, &[0xf2, 0x00, 0x11, 0x00, 0x00], false),
+        frame(0x81, b"Hello", false),
+        frame(0xc1, &[0xf2, 0x00, 0x11, 0x00, 0x00], false),
+    ];
+    let events = ["text Hello"; 4];
+    let bytes = frames.concat();
+    for cut in 0..=bytes.len() {
+        let mut harness = connecting_client(&deflate);
+        harness.receive(&response).events.clear();
+        harness.receive(&bytes[..cut]).receive(&bytes[cut..]);
+        assert_eq!(harness.events, events, "cut at {cut}");
+    }
+    let mut harness = connecting_client(&deflate);
+    harness.receive(&response);
+    let (mut deflater, mut sent) = (Deflater::new(), Vec::new());
+    let text = "a text that is sent again and again, with some more of it. ".repeat(3);
+    for _ in 0..3 {
+        harness.session.text(&text, [0; 4], Some(&mut deflater), &mut harness.out);
+        sent.push(harness.sent());
+    }
+    assert!(sent[0][0] == 0xc1 && sent[1].len() < 20, "{sent:?}");
+    assert_eq!(sent[1], sent[2]);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! Properties of all inputs.
 
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use proptest::prelude::*;
-use throng_proto::websocket::Deflater;
+use throng_proto::websocket::{ClientHandshake, DeflateOffer, Deflater};
 
 use crate::support::{
     DescribeEvents, HANDSHAKE, Harness, REQUEST, connecting_client, masked, open_client,
@@ -83,7 +84,7 @@ proptest! {
         mask in any::<[u8; 4]>(),
         size in 1usize..5_000,
     ) {
-        let (client, mut deflater, mut sent) = (open_client(), Deflater::new(), Vec::new());
+        let (mut client, mut deflater, mut sent) = (open_client(), Deflater::new(), Vec::new());
         client.session.text(&text, mask, Some(&mut deflater), &mut sent);
         client.session.binary(&bytes, mask, None, &mut sent);
         client.session.ping(b"p", mask, &mut sent);
@@ -101,7 +102,7 @@ proptest! {
         let server = open_server(true);
         let (mut deflater, mut sent) = (Deflater::new(), Vec::new());
         server.session.server.text(&text, Some(&mut deflater), &mut sent);
-        let handshake = throng_proto::websocket::ClientHandshake { deflate: true, ..HANDSHAKE };
+        let handshake = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
         let mut client = connecting_client(&handshake);
         let extension = "Sec-WebSocket-Extensions: permessage-deflate; \
                          server_no_context_takeover\r\nUpgrade:";
@@ -110,6 +111,55 @@ proptest! {
         let mut expected = open_client();
         expected.receive(&crate::support::frame(0x81, text.as_bytes(), false));
         prop_assert_eq!(&client.events[1..], &expected.events[..]);
+    }
+
+    /// The judge is a compressor and a decompressor that keep their own state from message to
+    /// message, as browsers and most servers have them.
+    #[test]
+    fn contexts_are_those_of_a_stream(
+        texts in prop::collection::vec("[a-d]{0,900}|\\PC{0,60}|(abcdefgh){100,9000}", 1..9),
+        bits in 9u8..=15,
+        size in 1usize..5_000,
+    ) {
+        let handshake = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
+        let mut client = connecting_client(&handshake);
+        let extension = format!(
+            "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits={bits}; \
+             client_max_window_bits={bits}\r\nUpgrade:"
+        );
+        client.receive(crate::support::RESPONSE.replace("Upgrade:", &extension).as_bytes());
+        client.events.clear();
+        let mut deflate = Compress::new_with_window_bits(Compression::default(), false, bits);
+        let mut inflate = Decompress::new_with_window_bits(false, bits);
+        let mut deflater = Deflater::new();
+        for text in &texts {
+            let mut payload = Vec::with_capacity(text.len() + 1_000);
+            deflate.compress_vec(text.as_bytes(), &mut payload, FlushCompress::Sync).unwrap();
+            match payload.len() {
+                // RFC 7692 section 7.2.3.6.
+                0 => payload.push(0),
+                length => payload.truncate(length - 4),
+            }
+            let frames = crate::support::frame(0xc1, &payload, false);
+            receive(&mut client, &frames, &[size]);
+
+            client.session.text(text, [0; 4], Some(&mut deflater), &mut client.out);
+            let frame = client.sent();
+            let head = match frame[1] & 0x7f { 126 => 8, 127 => 14, _ => 6 };
+            if frame[0] == 0x81 {
+                prop_assert_eq!(&frame[head..], text.as_bytes());
+                continue;
+            }
+            let message = [&frame[head..], &[0, 0, 0xff, 0xff]].concat();
+            let mut inflated = Vec::with_capacity(text.len() + 1);
+            inflate.decompress_vec(&message, &mut inflated, FlushDecompress::Sync).unwrap();
+            prop_assert_eq!(inflated, text.as_bytes());
+        }
+        let mut expected = open_client();
+        for text in &texts {
+            expected.receive(&crate::support::frame(0x81, text.as_bytes(), false));
+        }
+        prop_assert_eq!(&client.events, &expected.events);
     }
 
     #[test]

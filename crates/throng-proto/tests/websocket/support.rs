@@ -124,7 +124,7 @@ pub(crate) const HANDSHAKE: ClientHandshake<'_> = ClientHandshake {
     path_and_query: "/chat?x=1",
     headers: &[],
     subprotocols: &[],
-    deflate: false,
+    deflate: &[],
     key: *b"the sample nonce",
 };
 
@@ -232,7 +232,13 @@ impl DescribeEvents for AcceptingServer {
 impl DescribeEvents for WebSocketClient {
     fn describe(event: ClientEvent<'_>) -> String {
         match event {
-            ClientEvent::Opened { subprotocol } => format!("opened {subprotocol:?}"),
+            ClientEvent::Opened { subprotocol, deflate: None } => {
+                format!("opened {subprotocol:?}")
+            }
+            ClientEvent::Opened { deflate: Some(agreed), .. } => format!(
+                "opened, contexts: server {}, client {}",
+                agreed.server_takes_over, agreed.client_takes_over
+            ),
             ClientEvent::Refused(response) => format!("refused {}", response.status),
             ClientEvent::Text(text) => line("text", text.as_bytes()),
             ClientEvent::Binary(bytes) => line("binary", bytes),

@@ -65,6 +65,16 @@ counters! {
         upgrades_failed,
         /// Waiting connects whose TCP was established.
         upgrades_waiting,
+        /// Upgrade requests that offered permessage-deflate.
+        deflate_offered,
+        /// Upgrades whose server agreed to permessage-deflate.
+        deflate_agreed,
+        /// Those on which the server's messages refer to earlier ones, so that both ends keep its
+        /// context.
+        deflate_server_contexts,
+        /// Those on which the user's messages refer to earlier ones, so that both ends keep its
+        /// context.
+        deflate_client_contexts,
         /// `send` steps done.
         messages_sent,
         /// `expect` steps begun.

@@ -5,7 +5,7 @@ use throng_base::units::{brief_rate, plural};
 use super::operations::{Operation, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
 use crate::summary::{
-    CueSummary, LimitSummary, MessageSummary, RulesSummary, StepSummary, Summary,
+    CueSummary, DeflateSummary, LimitSummary, MessageSummary, RulesSummary, StepSummary, Summary,
 };
 use crate::validity::is_owned;
 use crate::{CueWaits, LatencySummary};
@@ -17,6 +17,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
     notes.extend(unanswered_note(summary));
     notes.extend(clocks_note(summary));
     notes.extend(connects_note(summary));
+    notes.extend(deflate_note(summary));
     notes.extend(unrequested_note(summary));
     notes.extend(rules_note(summary));
     notes.extend(lateness_note(summary));
@@ -135,6 +136,27 @@ fn connects_note(summary: &Summary) -> Option<String> {
             plural(others, "connect was", "connects were"),
             plural(others, "is", "are")
         )
+    })
+}
+
+/// Says which upgrades agreed to compression, and whose contexts are kept: server and generator
+/// need memory for each.
+fn deflate_note(summary: &Summary) -> Option<String> {
+    let DeflateSummary { offered, agreed, server_contexts, client_contexts } = summary.deflate?;
+    let contexts = |number: u64| match number {
+        0 => "without context takeover".to_owned(),
+        all if all == agreed => "with context takeover".to_owned(),
+        some => format!("with context takeover on {}", count(some as f64)),
+    };
+    let of = format!("{} of {}", count(agreed as f64), count(offered as f64));
+    let what = plural(offered, "upgrade", "upgrades");
+    Some(match agreed {
+        0 => format!("Compression: none of {} {what} agreed to it.", count(offered as f64)),
+        _ => format!(
+            "Compression: {of} {what} agreed to it; the server's messages {}, the users' {}.",
+            contexts(server_contexts),
+            contexts(client_contexts)
+        ),
     })
 }
 
@@ -261,6 +283,35 @@ const CLOCKS_DIFFER_US: u64 = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_contexts_that_were_agreed_are_named() {
+        let note = |deflate| deflate_note(&Summary { deflate, ..Summary::default() });
+        let of = |agreed, server_contexts, client_contexts| {
+            let offered = 2_000;
+            Some(DeflateSummary { offered, agreed, server_contexts, client_contexts })
+        };
+        for (deflate, expected) in [
+            (None, None),
+            (of(0, 0, 0), Some("Compression: none of 2k upgrades agreed to it.")),
+            (
+                of(2_000, 2_000, 0),
+                Some(
+                    "Compression: 2k of 2k upgrades agreed to it; the server's messages with \
+                     context takeover, the users' without context takeover.",
+                ),
+            ),
+            (
+                of(1_500, 500, 1_500),
+                Some(
+                    "Compression: 1.5k of 2k upgrades agreed to it; the server's messages with \
+                     context takeover on 500, the users' with context takeover.",
+                ),
+            ),
+        ] {
+            assert_eq!(note(deflate).as_deref(), expected);
+        }
+    }
 
     #[test]
     fn waits_for_other_users_are_named_with_their_mean() {

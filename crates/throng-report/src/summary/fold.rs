@@ -17,9 +17,10 @@ use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
 use super::{
-    ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, GeneratorSummary,
-    HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary, MessageSummary,
-    PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary,
+    ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, DeflateSummary,
+    GeneratorSummary, HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary,
+    MessageSummary, PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary,
+    TurnsSummary,
     UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
@@ -193,6 +194,7 @@ impl SummaryFold {
             validity: Validity::of(&facts),
             users: self.users(intended),
             connect,
+            deflate: DeflateSummary::of(&last.counters),
             message,
             join,
             push,

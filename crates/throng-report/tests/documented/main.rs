@@ -247,6 +247,7 @@ fn every_field_of_the_summary_is_documented() {
         validity: Default::default(),
         users: Default::default(),
         connect: Default::default(),
+        deflate: Some(Default::default()),
         message: Default::default(),
         join: Some(Default::default()),
         push: Some(Default::default()),

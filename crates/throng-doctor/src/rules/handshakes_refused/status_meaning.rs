@@ -1,5 +1,6 @@
 //! The meaning of a status that refuses an upgrade: its name, its usual reason, and what to do.
 
+use throng_report::LoadCounters;
 use throng_report::render::count;
 
 use crate::counted::counted;
@@ -22,6 +23,10 @@ impl StatusMeaning {
         let row = STATUSES.iter().find(|row| row.statuses.contains(&status)).unwrap_or(&UNKNOWN);
         let [name, usually, remedy] = [row.name, row.usually, row.remedy].map(str::to_owned);
         let usual = Self { name, usually, remedy };
+        let usual = match DEFLATE_STATUSES.contains(&status) {
+            true => with_deflate(usual, run),
+            false => usual,
+        };
         match status {
             "400" | "404" | "426" if field("server").is_some_and(is_nginx) => of_nginx(usual),
             "200" | "201" | "204" => answer.map_or(usual, |answer| page(answer, run)),
@@ -58,6 +63,28 @@ impl StatusMeaning {
         }
     }
 }
+
+/// Adds to a meaning that the upgrade requests offer compression, if the server agreed to none.
+fn with_deflate(usual: StatusMeaning, run: &RunView<'_>) -> StatusMeaning {
+    let has_agreed = |counters: &LoadCounters| counters.deflate_agreed > 0;
+    let counters = run.counted().map(|load| &load.counters);
+    let Some(counters) = counters.filter(|it| it.deflate_offered > 0 && !has_agreed(it)) else {
+        return usual;
+    };
+    let StatusMeaning { name, usually, remedy } = usual;
+    let offered = counted(counters.deflate_offered, "request offers", "requests offer");
+    StatusMeaning {
+        name,
+        usually: format!("{usually} {offered} permessage-deflate, and it agreed to none."),
+        remedy: format!(
+            "try `connect` without `deflate`, then with `deflate: true`, the offer of browsers: a \
+             server may refuse a parameter; else {remedy}"
+        ),
+    }
+}
+
+/// Statuses of servers that do not agree to an offer of compression: npm's `ws` answers 400.
+const DEFLATE_STATUSES: [&str; 5] = ["400", "406", "426", "500", "501"];
 
 /// Reports whether a field `server` names nginx.
 fn is_nginx(server: &str) -> bool {

@@ -146,6 +146,20 @@ fn a_timer_may_have_a_name_and_stop_another_one() {
     );
 }
 
+#[test]
+fn a_session_offers_the_compression_that_k6_offers() {
+    let session = |params: &str| {
+        let session =
+            format!("ws.connect('ws://127.0.0.1:9000/', {params}, function (socket) {{}});");
+        imported(&script(USERS, &session)).scenario
+    };
+    let offer = "connect: {deflate: {server_no_context_takeover: true, \
+                 client_no_context_takeover: true, client_max_window_bits: false}}";
+    let scenario = session("{compression: 'deflate'}");
+    assert!(scenario.contains(offer), "{scenario}");
+    assert!(!session("{compression: ''}").contains("deflate"));
+}
+
 /// The examples of k6's documentation have such timers.
 #[test]
 fn a_timer_that_sends_nothing_is_no_loop() {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use throng_proto::phoenix::Vsn;
+use throng_proto::websocket::DeflateOffer;
 
+use super::deflate;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::positive_duration;
@@ -23,8 +25,8 @@ pub(crate) struct UpgradeOptions {
     pub(crate) headers: Vec<(String, Template)>,
     /// Offered subprotocols, most preferred first.
     pub(crate) subprotocols: Vec<String>,
-    /// True to offer permessage-deflate.
-    pub(crate) deflate: bool,
+    /// Offers of permessage-deflate, most preferred first.
+    pub(crate) deflate: Vec<DeflateOffer>,
     /// Phoenix: version of the serialization.
     pub(crate) vsn: Vsn,
     /// Phoenix: time between the reply to a heartbeat and the next one, and time-out of that reply.
@@ -38,7 +40,7 @@ impl Default for UpgradeOptions {
             query: Vec::new(),
             headers: Vec::new(),
             subprotocols: Vec::new(),
-            deflate: false,
+            deflate: Vec::new(),
             vsn: Vsn::V2,
             heartbeat: HEARTBEAT_DEFAULT,
         }
@@ -74,7 +76,7 @@ pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Upgra
     if let Some(node) = fields.get("subprotocols") {
         upgrade.subprotocols = read_subprotocols(reader, node)?;
     }
-    upgrade.deflate = reader.flag(fields, "deflate", false)?;
+    upgrade.deflate = deflate::read(reader, fields)?;
     if let Some(node) = fields.get("vsn") {
         let known = [("1.0.0", Vsn::V1), ("2.0.0", Vsn::V2)];
         upgrade.vsn = reader.one_of(node, "`vsn`", &known)?;

@@ -133,12 +133,53 @@ fn a_channel_that_crashes_is_an_error() {
             ),
             ("3 reply 1 ok", "replied 1, joined, no deadline"),
             (
-                "9 channel-error 1",
+                "9 channel-end [\"1\",\"1\",\"a\",\"phx_error\",{}]",
                 "channels lost 1, error channel_error, no deadline, close, sent a close frame",
             ),
             ("9 closed requested", "end failed, rest, until 982, connected -1"),
         ],
     );
+}
+
+/// Plays each frame to a user that waits for the answer to its push in the channel `a`, joined
+/// with ref 1 on a server of this version.
+#[track_caller]
+fn check_end(frame: &str, actions: &str) {
+    let before = [
+        (
+            "0 begin; 1 opened; 2 upgraded",
+            "connected 2, no deadline, time-out 10002, sent a frame, connected +1, \
+             joins_started +1",
+        ),
+        (
+            "3 reply 1 ok",
+            "replied 1, joined, no deadline, time-out 10003, sent a frame, pushes_sent +1",
+        ),
+    ];
+    let end = format!("9 channel-end {frame}");
+    let steps = "[connect, join: {topic: a}, push: {topic: a, event: e}, stay]";
+    check(PHOENIX, steps, &[before[0], before[1], (&end, actions)]);
+}
+
+#[test]
+fn a_channel_ends_whatever_the_ref_and_a_push_with_it() {
+    for (event, error) in [("phx_error", "channel_error"), ("phx_close", "channel_closed")] {
+        let actions = format!(
+            "channels lost 1, error {error}, no deadline, close, sent a close frame, \
+             pushes_failed +1"
+        );
+        for refs in ["\"1\",\"1\"", "\"1\",null", "null,null", "null,\"1\"", "null,\"2\"", "\"\",2"]
+        {
+            check_end(&format!("[{refs},\"a\",\"{event}\",{{}}]"), &actions);
+        }
+        for rest in [",\"ref\":null", "", ",\"ref\":\"2\"", ",\"join_ref\":\"1\",\"ref\":\"0\""] {
+            let head = format!("\"topic\":\"a\",\"event\":\"{event}\",\"payload\":{{}}");
+            check_end(&format!("{{{head}{rest}}}"), &actions);
+        }
+        for other in ["\"2\",null,\"a\"", "null,null,\"b\"", "1,null,\"a\"", "\"1\",null,\"b\""] {
+            check_end(&format!("[{other},\"{event}\",{{}}]"), "");
+        }
+    }
 }
 
 #[test]
@@ -153,7 +194,10 @@ fn a_user_that_continues_after_a_crash_has_no_channel() {
                  joins_started +1",
             ),
             ("3 reply 1 ok", "replied 1, joined, no deadline, until 13"),
-            ("9 channel-error 1", "channels lost 1, error channel_error"),
+            (
+                "9 channel-end [\"1\",\"1\",\"a\",\"phx_error\",{}]",
+                "channels lost 1, error channel_error",
+            ),
             ("13 deadline", "late 0, error not_joined, no deadline"),
         ],
     );

@@ -6,8 +6,8 @@ use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason};
 use throng_proto::http::{Headers, HttpEvent, Response};
-use throng_proto::phoenix::PhoenixPayload;
-use throng_proto::phoenix::client::PushReply;
+use throng_proto::phoenix::client::{self, ChannelEnd, PhoenixClientEvent, PushReply};
+use throng_proto::phoenix::{PhoenixPayload, Vsn};
 use throng_proto::websocket::{
     ClientEvent, Scratch, ServerEvent, Violation, WebSocketLimits, WebSocketServer,
 };
@@ -21,8 +21,8 @@ use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
-    ClassTraits, Encoder, ErrorKind, Input, Payload, Progress, Record, Rules, SocketStatus,
-    TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
+    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, SocketStatus, TraceEvent, User,
+    UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
 /// A user of a program, and what is around it.
@@ -147,6 +147,7 @@ impl Play {
         let (name, rest) = (words.next().unwrap(), words.next().unwrap_or(""));
         let now = Instant::from_nanos(ms * 1_000_000);
         let reply = reply_to(rest);
+        let end = channel_end(rest);
         let number = || -> u32 { rest.split(' ').next().unwrap().parse().unwrap() };
         let input = match name {
             "begin" => Input::Begin,
@@ -159,7 +160,7 @@ impl Play {
                 self.socket = SocketStatus::Open;
                 Input::SelfConnected
             }
-            "upgraded" => Input::Upgraded,
+            "upgraded" => Input::Upgraded(None),
             "refused" => {
                 Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
             }
@@ -177,7 +178,9 @@ impl Play {
             "text" => Input::Message(IncomingMessage::Text(rest)),
             "bad" => Input::BadMessage(rest.as_bytes()),
             "reply" => Input::Reply(number(), &reply),
-            "channel-error" => Input::ChannelEnded(number(), ErrorKind::ChannelError),
+            "channel-end" => {
+                Input::ChannelEnded(end.as_ref().expect("a frame that ends a channel"))
+            }
             "peer-closed" => Input::PeerClosed(Some(number() as u16), ""),
             "fin" => Input::PeerFinished,
             "heartbeat" => Input::HeartbeatDue,
@@ -426,6 +429,14 @@ fn reply_to(rest: &str) -> PushReply<'_> {
         topic: "a".into(),
         status: status.into(),
         response: PhoenixPayload::Json(response),
+    }
+}
+
+fn channel_end(frame: &str) -> Option<ChannelEnd<'_>> {
+    let vsn = if frame.starts_with('{') { Vsn::V1 } else { Vsn::V2 };
+    match client::decode_text(vsn, frame) {
+        Ok(PhoenixClientEvent::ChannelEnd(end)) => Some(end),
+        _ => None,
     }
 }
 

@@ -3,6 +3,54 @@
 use super::{user, user_of};
 
 #[test]
+fn parameters_of_compression_are_checked() {
+    let shown = user_of(
+        "ws",
+        "  - connect: {deflate: {server_max_window_bits: 16, client_no_context: true}}
+  - close
+  - connect: {deflate: {client_max_window_bits: 7, server_no_context_takeover: 1}}
+  - close
+  - connect: {deflate: []}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: `server_max_window_bits` must be 8 to 15
+ --> test.yaml:5:49
+  |
+5 |   - connect: {deflate: {server_max_window_bits: 16, client_no_context: true}}
+  |                                                 ^^ 16 is not possible
+
+error: unknown key `client_no_context` in `deflate`
+ --> test.yaml:5:53
+  |
+5 |   - connect: {deflate: {server_max_window_bits: 16, client_no_context: true}}
+  |                                                     ^^^^^^^^^^^^^^^^^ not known here
+  |
+  = help: expected one of: `server_no_context_takeover`, `client_no_context_takeover`, `server_max_window_bits`, `client_max_window_bits`
+
+error: `client_max_window_bits` must be true, false or 8 to 15
+ --> test.yaml:7:49
+  |
+7 |   - connect: {deflate: {client_max_window_bits: 7, server_no_context_takeover: 1}}
+  |                                                 ^ 7 is not possible
+
+error: unknown `server_no_context_takeover` `1`
+ --> test.yaml:7:80
+  |
+7 |   - connect: {deflate: {client_max_window_bits: 7, server_no_context_takeover: 1}}
+  |                                                                                ^ not known here
+  |
+  = help: expected one of: `true`, `false`
+
+error: `deflate` has a wrong number of offers
+ --> test.yaml:9:24
+  |
+9 |   - connect: {deflate: []}
+  |                        ^^ 0 offers; 1 to 4 are possible
+"#);
+}
+
+#[test]
 fn steps_of_another_protocol() {
     let shown = user_of(
         "ws",
