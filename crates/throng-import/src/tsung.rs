@@ -124,6 +124,8 @@ impl<'d> File<'_, 'd> {
         };
         let (mut classes, mut time) = (Vec::new(), StepsTime::default());
         let mut above = Vec::new();
+        let kept = sessions.kept.iter().map(|session| (session.element.range().start, session));
+        let kept: BTreeMap<_, _> = kept.collect();
         let parts = self.root.child("sessions").into_iter().flat_map(Element::children);
         for part in parts {
             let element = match part {
@@ -133,8 +135,7 @@ impl<'d> File<'_, 'd> {
                 }
                 Child::Element(element) => element,
             };
-            let is_kept = |session: &&Session<'_>| session.element.range() == element.range();
-            let Some(session) = sessions.kept.iter().find(is_kept) else { continue };
+            let Some(session) = kept.get(&element.range().start) else { continue };
             let own_comments = std::mem::take(&mut above);
             let class = self.class(translator, sessions, session, &mut shared, own_comments);
             let (class, of_class, rest) = class;
