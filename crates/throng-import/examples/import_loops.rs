@@ -119,7 +119,8 @@ fn artillery_json(count: usize) -> String {
     let head = "{\"config\": {\"target\": \"http://127.0.0.1:8080\", \"phases\": [{\"duration\": \
                 60, \"arrivalRate\": 5}]}, \"scenarios\": [{\"flow\": [{\"think\": 1}";
     many(head, count, "]}]}", |n, out| {
-        let _ = write!(out, ", {{\"post\": {{\"url\": \"/items/{n}\", \"json\": {{\"n\": {n}}}}}}}");
+        let _ =
+            write!(out, ", {{\"post\": {{\"url\": \"/items/{n}\", \"json\": {{\"n\": {n}}}}}}}");
     })
 }
 
@@ -153,7 +154,8 @@ fn k6_socket(count: usize) -> String {
 }
 
 fn k6_constants(count: usize) -> String {
-    let head = "import http from 'k6/http';\nexport const options = { vus: 10, duration: '30s' };\n";
+    let head =
+        "import http from 'k6/http';\nexport const options = { vus: 10, duration: '30s' };\n";
     let constants = many(head, count, "export default function () {\n", |n, out| {
         let _ = writeln!(out, "const U{n} = 'http://127.0.0.1:8080/items/{n}';");
     });
@@ -168,9 +170,7 @@ const TSUNG_HEAD: &str = "<?xml version=\"1.0\"?>\n<tsung><servers><server host=
                           unit=\"second\"/></arrivalphase></load>\n<sessions>\n";
 
 fn tsung(count: usize) -> String {
-    let head = format!(
-        "{TSUNG_HEAD}<session name=\"s\" probability=\"100\" type=\"ts_http\">\n"
-    );
+    let head = format!("{TSUNG_HEAD}<session name=\"s\" probability=\"100\" type=\"ts_http\">\n");
     many(&head, count, "</session></sessions></tsung>\n", |n, out| {
         let _ = writeln!(
             out,
@@ -181,8 +181,7 @@ fn tsung(count: usize) -> String {
 }
 
 fn tsung_captures(count: usize) -> String {
-    let head =
-        format!("{TSUNG_HEAD}<session name=\"s\" probability=\"100\" type=\"ts_http\">\n");
+    let head = format!("{TSUNG_HEAD}<session name=\"s\" probability=\"100\" type=\"ts_http\">\n");
     many(&head, count, "</session></sessions></tsung>\n", |n, out| {
         let _ = writeln!(
             out,

@@ -182,7 +182,6 @@ impl<'d> File<'_, 'd> {
         shared: &mut Shared<'d>,
         comments: Vec<String>,
     ) -> (Option<DraftClass>, StepsTime, Vec<String>) {
-        let total: u64 = sessions.kept.iter().map(|session| u64::from(session.weight)).sum();
         let mut reader = StepsReader {
             translator,
             options: self.options,
@@ -191,7 +190,7 @@ impl<'d> File<'_, 'd> {
             wire: sessions.wire,
             plugin: session.plugin,
             variables: Variables::default(),
-            users_min: self.load.users_min() / total * u64::from(session.weight),
+            users_min: self.load.users_min() / sessions.weight_total * u64::from(session.weight),
             is_only_session: sessions.kept.len() == 1,
             expects: session.expects(),
             read_files: Vec::new(),

@@ -108,9 +108,7 @@ impl Values {
         }
         let resolve = |value: &Expression| self.resolved(value, depth + 1);
         let kind = match &value.kind {
-            ExpressionKind::Name(name) => {
-                self.constants.get(name).unwrap_or(value).kind.clone()
-            }
+            ExpressionKind::Name(name) => self.constants.get(name).unwrap_or(value).kind.clone(),
             ExpressionKind::Template(parts) => {
                 ExpressionKind::Template(parts.iter().map(resolve).collect())
             }

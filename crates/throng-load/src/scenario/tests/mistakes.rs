@@ -11,6 +11,7 @@ mod load;
 mod names;
 mod probe;
 mod setup;
+mod sizes;
 mod steps;
 mod websocket;
 
