@@ -1,7 +1,7 @@
 //! A scenario that an importer has put together, and how it is written.
 
 use crate::fidelity::{Fidelity, FidelityReport};
-use crate::names::{in_letters, unlike};
+use crate::names::{NameSet, in_letters};
 use crate::source::Source;
 use crate::yaml::{Yaml, write_comments, write_entry, write_list};
 
@@ -103,14 +103,13 @@ impl Draft {
             return;
         }
         out.push_str("users:\n");
-        let mut names: Vec<String> = Vec::new();
+        let mut names = NameSet::default();
         for class in &self.classes {
             let name = in_letters(&class.name, "session_", CLASS_NAME_CHARS_MAX);
-            let name = unlike(&name, |name| names.iter().any(|taken| taken == name));
+            let name = names.add(&name);
             out.push_str(&format!("  {name}:\n"));
             write_entry("weight", &Yaml::plain(class.weight), 4, out);
             class.write_steps(4, out);
-            names.push(name);
         }
     }
 }

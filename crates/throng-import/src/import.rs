@@ -42,7 +42,7 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     let Some(draft) = draft.filter(|_| mistakes.is_empty()) else {
         return Err(Diagnostics::new(name, text, mistakes));
     };
-    let trial = Trial { target: &draft.target, variables: &[] };
+    let trial = Trial { target: &draft.target, is_known: &|_| false };
     if let Some(refusal) = trial.of_draft(&draft) {
         // The place is one in the scenario.
         let refusal = Diagnostic { span: 0..0, ..refusal };

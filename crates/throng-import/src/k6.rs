@@ -291,7 +291,7 @@ fn draft(
     }
     let mut steps = write(&items, path);
     let known = values.known();
-    let trial = Trial { target: &target, variables: &known };
+    let trial = Trial { target: &target, is_known: &|name| known.contains(name) };
     for item in &items {
         let (span, refusal) = match item {
             Item::Request(request) => (&request.span, trial.of_first_step(&request.write())),

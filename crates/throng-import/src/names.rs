@@ -1,9 +1,40 @@
 //! Names of a source as names of a scenario.
 
+use std::collections::{HashMap, HashSet};
+
 /// The names that a scenario has for those of a source. Two names of the source are two in the
 /// scenario, too, whatever letters they lose.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Vec<(Option<String>, String)>);
+pub(crate) struct Names {
+    known: HashMap<String, String>,
+    taken: NameSet,
+}
+
+/// Names of which each is another one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NameSet {
+    taken: HashSet<String>,
+    /// The number that the next name which looks like this one gets.
+    numbers: HashMap<String, u64>,
+}
+
+impl NameSet {
+    /// Adds `name`, or if it is taken, `name` with the first number from 2 with which it is not.
+    /// Returns what was added.
+    pub(crate) fn add(&mut self, name: &str) -> String {
+        if self.taken.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let number = self.numbers.entry(name.to_owned()).or_insert(2);
+        loop {
+            let numbered = format!("{name}_{number}");
+            *number += 1;
+            if self.taken.insert(numbered.clone()) {
+                return numbered;
+            }
+        }
+    }
+}
 
 impl Names {
     /// Returns the name of a value for `name` of the source: the same one each time.
@@ -13,21 +44,17 @@ impl Names {
 
     /// Returns the name for `name` of the source, which looks like `model`.
     pub(crate) fn made_from(&mut self, name: &str, model: &str) -> String {
-        if let Some((_, known)) = self.0.iter().find(|(known, _)| known.as_deref() == Some(name)) {
+        if let Some(known) = self.known.get(name) {
             return known.clone();
         }
-        self.add(Some(name), &identifier(model))
+        let free = self.another(model);
+        self.known.insert(name.to_owned(), free.clone());
+        free
     }
 
     /// Returns a name that is in use nowhere else, and that looks like `model`.
     pub(crate) fn another(&mut self, model: &str) -> String {
-        self.add(None, &identifier(model))
-    }
-
-    fn add(&mut self, name: Option<&str>, model: &str) -> String {
-        let free = unlike(model, |model| self.0.iter().any(|(_, taken)| taken == model));
-        self.0.push((name.map(str::to_owned), free.clone()));
-        free
+        self.taken.add(&identifier(model))
     }
 }
 
@@ -50,13 +77,6 @@ pub(crate) fn in_letters_and(others: &str, text: &str, prefix: &str, chars_max: 
 /// Returns a text in letters, digits and `_`, as [`in_letters_and`] does.
 pub(crate) fn in_letters(text: &str, prefix: &str, chars_max: usize) -> String {
     in_letters_and("", text, prefix, chars_max)
-}
-
-/// Returns `name`, or if it is taken, `name` with the first number from 2 with which it is not.
-pub(crate) fn unlike(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let numbered = (2..).map(|number| format!("{name}_{number}"));
-    let mut names = std::iter::once(name.to_owned()).chain(numbered);
-    names.find(|name| !is_taken(name)).expect("one of the numbers is free")
 }
 
 /// Reports whether a name means something else in a scenario.

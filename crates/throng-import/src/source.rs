@@ -14,13 +14,22 @@ pub(crate) struct Source<'a> {
     pub(crate) text: &'a str,
 }
 
-impl Source<'_> {
-    /// Returns the line of the byte at `offset`, from 1.
-    pub(crate) fn line_of(&self, offset: usize) -> usize {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+/// The places at which the lines of a text end.
+#[derive(Debug)]
+pub(crate) struct LineEnds(Vec<usize>);
+
+impl LineEnds {
+    pub(crate) fn of(text: &str) -> Self {
+        Self(text.match_indices('\n').map(|(at, _)| at).collect())
     }
 
+    /// Returns the line of the byte at `offset`, from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.0.partition_point(|end| *end < offset) + 1
+    }
+}
+
+impl Source<'_> {
     /// Returns the part of the text in `span`.
     pub(crate) fn slice(&self, span: &Span) -> &str {
         self.text.get(span.clone()).unwrap_or_default()

@@ -23,7 +23,7 @@ use crate::call::calls;
 use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
 use crate::importer::{Importer, Program};
-use crate::source::{Source, Span};
+use crate::source::{LineEnds, Source, Span};
 use crate::translator::Translator;
 use crate::url::server_name;
 use crate::weights::Weights;
@@ -180,8 +180,7 @@ fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
         match elixir::parse(&block.script) {
             Ok(script) => scripts.push(script),
             Err(mistake) => {
-                let lines = in_plan(block, mistake);
-                translator.mistakes.push(lines);
+                translator.mistakes.extend(in_plan(block, vec![mistake]));
             }
         }
     }
@@ -222,18 +221,21 @@ fn block_steps(
     let params = block.params.clone();
     let steps = Device::new(&mut inner, wire, params, script.comments.clone()).script(script);
     let Translator { mistakes, mut entries, .. } = inner;
-    let line = translator.source.line_of(block.span.start);
+    let line = translator.line_of(block.span.start);
     entries.iter_mut().for_each(|entry| entry.line = line);
     translator.entries.extend(entries);
-    translator.mistakes.extend(mistakes.into_iter().map(|mistake| in_plan(block, mistake)));
+    translator.mistakes.extend(in_plan(block, mistakes));
     steps
 }
 
-/// Returns a mistake in a block's script as one of the plan.
-fn in_plan(block: &Block, mistake: Diagnostic) -> Diagnostic {
-    let line = Source { name: "", text: &block.script }.line_of(mistake.span.start);
-    let title = format!("line {line} of the script: {}", mistake.title);
-    Diagnostic { span: block.span.clone(), title, ..mistake }
+/// Returns mistakes in a block's script as those of the plan.
+fn in_plan(block: &Block, mistakes: Vec<Diagnostic>) -> impl Iterator<Item = Diagnostic> {
+    let lines = LineEnds::of(&block.script);
+    mistakes.into_iter().map(move |mistake| {
+        let line = lines.line_of(mistake.span.start);
+        let title = format!("line {line} of the script: {}", mistake.title);
+        Diagnostic { span: block.span.clone(), title, ..mistake }
+    })
 }
 
 /// Returns what the scripts speak.

@@ -4,12 +4,13 @@ use throng_load::scenario::{Diagnostic, Target};
 
 use crate::fidelity::{Fidelity, FidelityEntry};
 use crate::options::ImportOptions;
-use crate::source::{Source, Span};
+use crate::source::{LineEnds, Source, Span};
 
 /// The work on one source. An importer reports each construct to it.
 #[derive(Debug)]
 pub(crate) struct Translator<'a> {
     pub(crate) source: Source<'a>,
+    lines: LineEnds,
     pub(crate) options: &'a ImportOptions,
     pub(crate) mistakes: Vec<Diagnostic>,
     pub(crate) entries: Vec<FidelityEntry>,
@@ -17,7 +18,13 @@ pub(crate) struct Translator<'a> {
 
 impl<'a> Translator<'a> {
     pub(crate) fn new(source: Source<'a>, options: &'a ImportOptions) -> Self {
-        Self { source, options, mistakes: Vec::new(), entries: Vec::new() }
+        let lines = LineEnds::of(source.text);
+        Self { source, lines, options, mistakes: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Returns the line of the byte at `offset`, from 1.
+    pub(crate) fn line_of(&self, offset: usize) -> usize {
+        self.lines.line_of(offset)
     }
 
     /// Reports a mistake in the source: the import fails, after all mistakes have been found.
@@ -108,7 +115,7 @@ impl<'a> Translator<'a> {
         construct: impl Into<String>,
         note: impl Into<String>,
     ) {
-        let line = self.source.line_of(span.start);
+        let line = self.line_of(span.start);
         let (construct, note) = (construct.into(), note.into());
         self.entries.push(FidelityEntry { fidelity, line, construct, note });
     }

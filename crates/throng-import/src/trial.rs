@@ -3,6 +3,7 @@
 //! A trial opens no file and reads no environment: the values of both are stored texts in it. Each
 //! import ends with a trial of the whole scenario.
 
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use throng_load::scenario::{Diagnostic, Scenario};
@@ -14,12 +15,13 @@ use crate::source::Source;
 use crate::yaml::Yaml;
 
 /// What is known where the part of the scenario stands.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct Trial<'a> {
     /// The target of the scenario.
     pub(crate) target: &'a str,
-    /// The variables that the part may use beside those that it stores: `token`, `row.name`.
-    pub(crate) variables: &'a [String],
+    /// Reports whether the part may use a variable beside those that it stores: `token`,
+    /// `row.name`.
+    pub(crate) is_known: &'a dyn Fn(&str) -> bool,
 }
 
 impl Trial<'_> {
@@ -49,16 +51,21 @@ impl Trial<'_> {
     /// Returns why throng refuses the scenario of this draft; `None` if it accepts it.
     pub(crate) fn of_draft(&self, draft: &Draft) -> Option<Diagnostic> {
         let mut draft = draft.clone();
-        let mut places = draft.tables();
-        places.push("env".to_owned());
-        let of_files = self.variables.iter().filter_map(|name| name.split_once('.'));
-        places.extend(of_files.map(|(place, _)| place.to_owned()));
+        let tables: BTreeSet<_> = draft.tables().into_iter().collect();
         draft.data = None;
         let source = Source { name: NAME, text: "" };
-        let stand_ins = StandIns::of(&draft.write(&source, &NO_REPORT), &places);
-        let stored = self.variables.iter().filter(|name| !name.contains('.')).cloned();
+        let mut text = draft.write(&source, &NO_REPORT);
+        let (of_files, others): (BTreeSet<_>, BTreeSet<_>) =
+            names_in(&text).partition(|name| name.contains('.'));
+        let is_of_file = |name: &&str| {
+            let place = name.split_once('.').map_or(*name, |(place, _)| place);
+            place == "env" || tables.contains(place) || (self.is_known)(name)
+        };
+        let stand_ins = StandIns::of(of_files.into_iter().filter(is_of_file));
+        let stored = others.into_iter().filter(|name| (self.is_known)(name));
         let set: Vec<_> = stored
-            .chain(stand_ins.0.iter().map(|(_, stand_in)| stand_in.clone()))
+            .map(str::to_owned)
+            .chain(stand_ins.0.values().cloned())
             .map(|name| (name, Yaml::text("x")))
             .collect();
         if !set.is_empty() {
@@ -68,8 +75,8 @@ impl Trial<'_> {
             lists
                 .chain(draft.classes.iter_mut().map(|class| &mut class.steps))
                 .for_each(|steps| steps.insert(0, set.clone()));
+            text = stand_ins.in_place(&draft.write(&source, &NO_REPORT));
         }
-        let text = stand_ins.in_place(&draft.write(&source, &NO_REPORT));
         let mistakes = Scenario::parse(&text, NAME).err()?;
         let mistake = mistakes.iter().next()?;
         let above = text.get(..mistake.span.start).unwrap_or_default().matches('\n').count();
@@ -81,25 +88,12 @@ impl Trial<'_> {
 
 /// Names of stored values in the place of those that files and the environment have: in a trial
 /// there is neither.
-struct StandIns(Vec<(String, String)>);
+struct StandIns(HashMap<String, String>);
 
 impl StandIns {
-    /// Finds the variables of these places in a text: `${users.name}` is one of `users`.
-    fn of(text: &str, places: &[String]) -> Self {
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-        let inner = text.split("${").skip(1).filter_map(|rest| rest.split('}').next());
-        let mut names: Vec<&str> = inner
-            .flat_map(|inner| inner.split(|c| !is_name(c)))
-            .filter(|name| {
-                let place = name.split_once('.').map(|(place, _)| place);
-                place.is_some_and(|place| places.iter().any(|known| known == place))
-            })
-            .collect();
-        // A name may begin like another one.
-        names.sort_by_key(|name| (std::cmp::Reverse(name.len()), *name));
-        names.dedup();
-        let stand_in = |(index, name): (usize, &&str)| (name.to_string(), format!("trial_{index}"));
-        Self(names.iter().enumerate().map(stand_in).collect())
+    fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let stand_in = |(index, name): (usize, &str)| (name.to_owned(), format!("trial_{index}"));
+        Self(names.enumerate().map(stand_in).collect())
     }
 
     /// Returns the text with the stand-ins in their places.
@@ -108,11 +102,12 @@ impl StandIns {
         let mut out = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let (inner, rest) = part.split_at(part.find('}').unwrap_or(part.len()));
-            let replace = |inner: String, (name, stand_in): &(String, String)| {
-                inner.replace(&**name, stand_in)
-            };
             out.push_str("${");
-            out.push_str(&self.0.iter().fold(inner.to_owned(), replace));
+            for word in inner.split_inclusive(is_between) {
+                let (name, sign) = word.split_at(word.trim_end_matches(is_between).len());
+                out.push_str(self.0.get(name).map_or(name, String::as_str));
+                out.push_str(sign);
+            }
             out.push_str(rest);
         }
         out
@@ -120,11 +115,26 @@ impl StandIns {
 
     /// Returns the text with the names themselves.
     fn back(&self, text: &str) -> String {
-        let replace = |text: String, (name, stand_in): &(String, String)| {
-            text.replace(&format!("{{{stand_in}"), &format!("{{{name}"))
-        };
-        self.0.iter().rev().fold(text.to_owned(), replace)
+        let by_stand_in: HashMap<_, _> = self.0.iter().map(|(name, own)| (own, name)).collect();
+        let mut names: Vec<_> = names_in(text).map(str::to_owned).collect();
+        names.sort_by_key(|name| std::cmp::Reverse(name.len()));
+        names.dedup();
+        names.iter().fold(text.to_owned(), |text, name| match by_stand_in.get(name) {
+            Some(known) => text.replace(&format!("{{{name}"), &format!("{{{known}")),
+            None => text,
+        })
     }
+}
+
+/// Iterates over the names in the variables of a text: `users.name` in `${users.name}`.
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let inner = text.split("${").skip(1).filter_map(|rest| rest.split('}').next());
+    inner.flat_map(|inner| inner.split(is_between)).filter(|name| !name.is_empty())
+}
+
+/// Reports whether the character stands between names in a variable.
+fn is_between(sign: char) -> bool {
+    !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '.'))
 }
 
 /// Returns a load for steps that are tried.

@@ -124,6 +124,8 @@ impl<'d> File<'_, 'd> {
         };
         let (mut classes, mut time) = (Vec::new(), StepsTime::default());
         let mut above = Vec::new();
+        let kept = sessions.kept.iter().map(|session| (session.element.range().start, session));
+        let kept: BTreeMap<_, _> = kept.collect();
         let parts = self.root.child("sessions").into_iter().flat_map(Element::children);
         for part in parts {
             let element = match part {
@@ -133,8 +135,7 @@ impl<'d> File<'_, 'd> {
                 }
                 Child::Element(element) => element,
             };
-            let is_kept = |session: &&Session<'_>| session.element.range() == element.range();
-            let Some(session) = sessions.kept.iter().find(is_kept) else { continue };
+            let Some(session) = kept.get(&element.range().start) else { continue };
             let own_comments = std::mem::take(&mut above);
             let class = self.class(translator, sessions, session, &mut shared, own_comments);
             let (class, of_class, rest) = class;
@@ -181,7 +182,6 @@ impl<'d> File<'_, 'd> {
         shared: &mut Shared<'d>,
         comments: Vec<String>,
     ) -> (Option<DraftClass>, StepsTime, Vec<String>) {
-        let total: u64 = sessions.kept.iter().map(|session| u64::from(session.weight)).sum();
         let mut reader = StepsReader {
             translator,
             options: self.options,
@@ -190,7 +190,7 @@ impl<'d> File<'_, 'd> {
             wire: sessions.wire,
             plugin: session.plugin,
             variables: Variables::default(),
-            users_min: self.load.users_min() / total * u64::from(session.weight),
+            users_min: self.load.users_min() / sessions.weight_total * u64::from(session.weight),
             is_only_session: sessions.kept.len() == 1,
             expects: session.expects(),
             read_files: Vec::new(),

@@ -13,6 +13,7 @@ pub(crate) mod cue_use;
 mod data;
 mod diagnostics;
 mod escape;
+pub(crate) mod expanded_size;
 mod expression;
 pub(crate) mod flow;
 mod function;

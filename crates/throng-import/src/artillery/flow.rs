@@ -106,8 +106,8 @@ impl Flow<'_, '_, '_> {
 
     /// Reports a mistake at `span` if throng refuses these steps.
     pub(super) fn check(&mut self, span: &Span, steps: &[Yaml]) {
-        let variables = self.variables.known();
-        let trial = Trial { target: &self.target, variables: &variables };
+        let is_known = |name: &str| self.variables.knows(name);
+        let trial = Trial { target: &self.target, is_known: &is_known };
         if let Some(refusal) = trial.of_steps(steps) {
             self.translator.mistake(span, refusal.title, refusal.label);
         }
@@ -115,8 +115,8 @@ impl Flow<'_, '_, '_> {
 
     /// Reports a mistake at `span` if throng refuses this step as the first one.
     pub(super) fn check_first(&mut self, span: &Span, step: &Yaml) {
-        let variables = self.variables.known();
-        let trial = Trial { target: &self.target, variables: &variables };
+        let is_known = |name: &str| self.variables.knows(name);
+        let trial = Trial { target: &self.target, is_known: &is_known };
         if let Some(refusal) = trial.of_first_step(step) {
             self.translator.mistake(span, refusal.title, refusal.label);
         }

@@ -26,7 +26,7 @@ pub(super) fn read(
         let name = names.another(stem.split('.').next().unwrap_or_default());
         let prefix = if is_only { "row" } else { &name };
         for (field, column) in &payload.columns {
-            variables.columns.push((field.clone(), format!("{prefix}.{column}")));
+            variables.add_column(field, format!("{prefix}.{column}"));
         }
         files.push((name, payload.file.write()));
     }

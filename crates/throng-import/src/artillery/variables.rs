@@ -1,6 +1,8 @@
 //! The variables of a file: `config.variables`, the columns of `config.payload`, and what the
 //! steps store.
 
+use std::collections::{HashMap, HashSet};
+
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::translator::Translator;
@@ -14,23 +16,28 @@ use crate::text::escape;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Variables {
     /// `config.variables` with one value.
-    constants: Vec<(String, String)>,
+    constants: HashMap<String, String>,
     /// `config.variables` with several values, and the text that draws one of them.
-    lists: Vec<(String, Vec<String>)>,
+    lists: HashMap<String, Vec<String>>,
     /// Columns of data files: the name in the source, and `row.name`.
-    pub(super) columns: Vec<(String, String)>,
-    /// What steps above have stored: the name in the source, and the one in the scenario.
-    stored: Vec<(String, String)>,
+    columns: HashMap<String, String>,
+    /// What steps above have stored: the name in the source, and those in the scenario. The last
+    /// one counts.
+    stored: HashMap<String, Vec<String>>,
     /// What the steps of `before` have stored: the name in the source, and `setup.name`.
-    of_setup: Vec<(String, String)>,
-    /// Variables of the environment that are used: `env.NAME`.
-    environment: Vec<String>,
+    of_setup: HashMap<String, String>,
+    /// Names in the scenario that all users know: `row.name`, `setup.name`, `env.NAME`.
+    of_all: HashSet<String>,
+    /// Names in the scenario that the user knows.
+    of_user: HashSet<String>,
     /// Lists of which a user draws one at its beginning.
     drawn: Vec<String>,
+    /// Names of the drawn values in the scenario.
+    drawn_names: HashSet<String>,
     /// Names of stored values, by those of the source.
     names: Names,
     /// What values with these names of the source are, if they are no texts.
-    kinds: Vec<(String, Kind)>,
+    kinds: HashMap<String, Kind>,
 }
 
 /// What a value is.
@@ -52,7 +59,7 @@ impl Variables {
         for (name, span, value) in fields.iter() {
             match &value.kind {
                 YamlKind::Scalar(text) => {
-                    variables.constants.push((name.to_owned(), text.clone()));
+                    variables.constants.insert(name.to_owned(), text.clone());
                 }
                 YamlKind::List(items) if items.iter().all(|item| item.scalar().is_some()) => {
                     let values: Vec<_> =
@@ -70,7 +77,7 @@ impl Variables {
                         translator.not_supported(&span, format!("variable {name}"), remedy);
                         continue;
                     }
-                    variables.lists.push((name.to_owned(), values));
+                    variables.lists.insert(name.to_owned(), values);
                 }
                 _ => {
                     let remedy = "objects are no values of a scenario; give each member a name \
@@ -90,12 +97,18 @@ impl Variables {
 
     /// Makes a text known, unless the file has a variable of this name.
     pub(super) fn constant(&mut self, name: &str, value: &str) {
-        self.constants.insert(0, (name.to_owned(), value.to_owned()));
+        self.constants.entry(name.to_owned()).or_insert_with(|| value.to_owned());
+    }
+
+    /// Makes a column of a data file known, as `row.name` in the scenario.
+    pub(super) fn add_column(&mut self, name: &str, column: String) {
+        self.of_all.insert(column.clone());
+        self.columns.insert(name.to_owned(), column);
     }
 
     /// Sets what a value with this name is from here on.
     pub(super) fn is(&mut self, name: &str, kind: Kind) {
-        self.kinds.push((name.to_owned(), kind));
+        self.kinds.insert(name.to_owned(), kind);
     }
 
     /// Returns what the variable `name` is.
@@ -103,41 +116,36 @@ impl Variables {
         if name.starts_with("$randomNumber") {
             return Kind::Number;
         }
-        let known = self.kinds.iter().rev().find(|(known, _)| known == name);
-        known.map_or(Kind::Text, |(_, kind)| *kind)
+        self.kinds.get(name).copied().unwrap_or(Kind::Text)
     }
 
     /// Returns what stands in a text in the place of the variable `name`.
     pub(super) fn value(&mut self, name: &str) -> Option<String> {
-        let find = |list: &[(String, String)]| {
-            let found = list.iter().rev().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.clone())
-        };
-        let stored = find(&self.stored).or_else(|| find(&self.of_setup));
-        if let Some(stored) = stored.or_else(|| find(&self.columns)) {
+        let stored = self.stored.get(name).and_then(|stored| stored.last());
+        let stored = stored.or_else(|| self.of_setup.get(name));
+        if let Some(stored) = stored.or_else(|| self.columns.get(name)) {
             return Some(format!("${{{stored}}}"));
         }
-        if let Some(value) = find(&self.constants) {
-            return Some(escape(&value));
+        if let Some(value) = self.constants.get(name) {
+            return Some(escape(value));
         }
-        self.lists.iter().find(|(known, _)| known == name)?;
-        if !self.drawn.iter().any(|drawn| drawn == name) {
+        self.lists.get(name)?;
+        let drawn = self.names.of(name);
+        if self.drawn_names.insert(drawn.clone()) {
             self.drawn.push(name.to_owned());
         }
-        Some(format!("${{{}}}", self.names.of(name)))
+        Some(format!("${{{drawn}}}"))
     }
 
     /// Returns the values of the list `name`.
     pub(super) fn list(&self, name: &str) -> Option<&[String]> {
-        self.lists.iter().find(|(known, _)| known == name).map(|(_, values)| &**values)
+        self.lists.get(name).map(|values| &**values)
     }
 
     /// Returns what stands in the place of a variable of the environment.
     pub(super) fn environment(&mut self, name: &str) -> String {
         let variable = format!("env.{name}");
-        if !self.environment.contains(&variable) {
-            self.environment.push(variable.clone());
-        }
+        self.of_all.insert(variable.clone());
         format!("${{{variable}}}")
     }
 
@@ -150,39 +158,40 @@ impl Variables {
     pub(super) fn store_as(&mut self, name: &str, inner: &str) -> String {
         self.is(name, Kind::Text);
         let stored = self.names.made_from(name, inner);
-        self.stored.push((name.to_owned(), stored.clone()));
+        self.of_user.insert(stored.clone());
+        self.stored.entry(name.to_owned()).or_default().push(stored.clone());
         stored
     }
 
     /// Makes what the steps of `before` have stored known to all users.
     pub(super) fn end_setup(&mut self) {
-        let of_setup = self.stored.drain(..).map(|(name, ours)| (name, format!("setup.{ours}")));
-        self.of_setup.extend(of_setup);
+        for (name, stored) in self.stored.drain() {
+            let Some(stored) = stored.last() else { continue };
+            let stored = format!("setup.{stored}");
+            self.of_all.insert(stored.clone());
+            self.of_setup.insert(name, stored);
+        }
     }
 
     /// Forgets what the steps have stored: another user begins.
     pub(super) fn begin_user(&mut self) {
         self.stored.clear();
         self.drawn.clear();
+        self.drawn_names.clear();
+        self.of_user.clear();
     }
 
     /// Forgets a name that only the steps of a loop know.
     pub(super) fn forget(&mut self, name: &str) {
-        if let Some(at) = self.stored.iter().rposition(|(known, _)| known == name) {
-            self.stored.remove(at);
+        if let Some(stored) = self.stored.get_mut(name) {
+            stored.pop();
         }
     }
 
-    /// Returns the names that a trial must know.
-    pub(super) fn known(&mut self) -> Vec<String> {
-        let drawn: Vec<_> = self.drawn.iter().map(|name| self.names.of(name)).collect();
-        let stored = self.stored.iter().map(|(_, stored)| stored);
-        let columns = self.columns.iter().chain(&self.of_setup).map(|(_, column)| column);
-        let known = stored.chain(columns).chain(&self.environment).cloned();
-        let mut known: Vec<_> = known.chain(drawn).collect();
-        known.sort();
-        known.dedup();
-        known
+    /// Reports whether steps may use this name of the scenario.
+    pub(super) fn knows(&self, name: &str) -> bool {
+        let known = [&self.of_user, &self.drawn_names, &self.of_all];
+        known.iter().any(|names| names.contains(name))
     }
 
     /// Returns the step that draws the values of a user, if it needs some.

@@ -243,9 +243,9 @@ impl<'a> Parser<'a> {
     fn expression(&mut self) -> Parsed<Expression> {
         self.deeper(|parser| {
             let mut left = parser.comparison()?;
-            let begin = parser.at;
+            let mut links = 0;
             while let Some(sign) = parser.operator(&["&&", "||", "??", "="]) {
-                parser.check_chain(begin)?;
+                parser.check_chain(&mut links)?;
                 left = Expression::binary(left, sign, parser.comparison()?);
             }
             if parser.is_sign("?") || parser.is_sign("++") || parser.is_sign("--") {
@@ -258,21 +258,23 @@ impl<'a> Parser<'a> {
     /// Parses operands between operators of one rank. A chain with different ones is refused where
     /// it matters.
     fn comparison(&mut self) -> Parsed<Expression> {
-        let begin = self.at;
+        let mut links = 0;
         let mut left = self.operand()?;
         while let Some(sign) = self.operator(&OPERATORS) {
-            self.check_chain(begin)?;
+            self.check_chain(&mut links)?;
             left = Expression::binary(left, sign, self.operand()?);
         }
         Ok(left)
     }
 
-    /// Reports a chain of operators or members that is longer than any person writes.
-    fn check_chain(&self, begin: usize) -> Parsed<()> {
-        if self.at - begin < CHAIN_WORDS_MAX {
+    /// Counts a link of a chain of operators or members. Reports a chain that is longer than any
+    /// person writes.
+    fn check_chain(&self, links: &mut usize) -> Parsed<()> {
+        *links += 1;
+        if *links <= CHAIN_LINKS_MAX {
             return Ok(());
         }
-        let label = format!("expected at most {CHAIN_WORDS_MAX} words");
+        let label = format!("expected at most {CHAIN_LINKS_MAX} operators or members");
         Err(Diagnostic::new(self.span(), "this expression is too long", label))
     }
 
@@ -290,9 +292,9 @@ impl<'a> Parser<'a> {
         let start = self.span().start;
         self.take_word("new");
         let mut value = self.atom()?;
-        let begin = self.at;
+        let mut links = 0;
         loop {
-            self.check_chain(begin)?;
+            self.check_chain(&mut links)?;
             if self.take_sign(".") || self.take_sign("?.") {
                 let name = self.name()?;
                 value = Expression::member(value, name);
@@ -481,5 +483,5 @@ const OPERATORS: [&str; 13] =
 /// The most levels of values and blocks in one another.
 const DEPTH_MAX: usize = 64;
 
-/// The most words of one expression, with what it has in brackets.
-const CHAIN_WORDS_MAX: usize = 5_000;
+/// The most operators or members in one chain: each is one level of a tree.
+const CHAIN_LINKS_MAX: usize = 2_500;

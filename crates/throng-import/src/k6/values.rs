@@ -1,5 +1,7 @@
 //! Values of a script as texts of a scenario.
 
+use std::collections::{BTreeSet, HashMap};
+
 use throng_load::scenario::Diagnostic;
 
 use crate::json::Json;
@@ -14,7 +16,7 @@ use super::syntax::{Expression, ExpressionKind};
 /// The constants that are known at some place, and the variables that are used.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    constants: Vec<(String, Expression)>,
+    constants: HashMap<String, Expression>,
     /// Names of values that steps have stored.
     stored: Vec<String>,
     /// The same by the names of the script.
@@ -22,9 +24,9 @@ pub(super) struct Values {
     /// Names of values that `setup` has stored: `setup.token`.
     of_setup: Vec<String>,
     /// Variables of the environment that are used: `env.HOST`.
-    environment: Vec<String>,
+    environment: BTreeSet<String>,
     /// What the values are that steps have stored, by their names in the scenario.
-    kinds: Vec<(String, Kind)>,
+    kinds: HashMap<String, Kind>,
     /// Places of variables of the environment that have a default, with their names.
     pub(super) defaults: Vec<(Span, String)>,
     /// Places of random texts.
@@ -50,21 +52,21 @@ impl Values {
         let resolved = self.resolved(value, 0);
         let is_small = size(&resolved) <= PARTS_MAX;
         let value = if is_small { resolved } else { value.clone() };
-        self.constants.push((name.to_owned(), value));
+        self.constants.insert(name.to_owned(), value);
     }
 
     /// Makes a value known that a step stores. Returns its name in the scenario.
     pub(super) fn store(&mut self, name: &str, is: Kind) -> String {
         let stored = self.names.of(name);
-        self.kinds.push((stored.clone(), is));
+        self.kinds.entry(stored.clone()).or_insert(is);
         let kind = ExpressionKind::Name(format!("\u{0}{stored}"));
-        self.constants.push((name.to_owned(), Expression { span: 0..0, kind }));
+        self.constants.insert(name.to_owned(), Expression { span: 0..0, kind });
         self.stored.push(stored.clone());
         stored
     }
 
     /// Returns all variables that a trial must know.
-    pub(super) fn known(&self) -> Vec<String> {
+    pub(super) fn known(&self) -> BTreeSet<String> {
         self.stored.iter().chain(&self.environment).chain(&self.of_setup).cloned().collect()
     }
 
@@ -106,13 +108,7 @@ impl Values {
         }
         let resolve = |value: &Expression| self.resolved(value, depth + 1);
         let kind = match &value.kind {
-            ExpressionKind::Name(name) => {
-                let known = self.constants.iter().rev().find(|(known, _)| known == name);
-                match known {
-                    Some((_, known)) => known.kind.clone(),
-                    None => value.kind.clone(),
-                }
-            }
+            ExpressionKind::Name(name) => self.constants.get(name).unwrap_or(value).kind.clone(),
             ExpressionKind::Template(parts) => {
                 ExpressionKind::Template(parts.iter().map(resolve).collect())
             }
@@ -188,9 +184,7 @@ impl Values {
         let path = value.path().unwrap_or_default();
         if let Some(name) = path.strip_prefix("__ENV.") {
             let variable = format!("env.{name}");
-            if !self.environment.contains(&variable) {
-                self.environment.push(variable.clone());
-            }
+            self.environment.insert(variable.clone());
             return Ok(format!("${{{variable}}}"));
         }
         let call = value.call();
@@ -253,8 +247,7 @@ impl Values {
             && let Some(name) = name.strip_prefix('\u{0}')
         {
             let name = name.trim_start_matches("setup.");
-            let kind = self.kinds.iter().find(|(known, _)| known == name).map(|(_, kind)| *kind);
-            if kind == Some(Kind::Any) {
+            if self.kinds.get(name) == Some(&Kind::Any) {
                 self.untyped_json.get_or_insert_with(|| value.span.clone());
             }
             return false;

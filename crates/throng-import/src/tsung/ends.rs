@@ -91,7 +91,7 @@ fn read_type(translator: &mut Translator<'_>, server: Element<'_>, kind: &str) {
 pub(super) fn read_clients(translator: &mut Translator<'_>, root: Element<'_>) {
     let mut first_line = BTreeMap::<&str, usize>::new();
     for client in root.child("clients").into_iter().flat_map(Element::elements) {
-        let line = translator.source.line_of(client.span().start);
+        let line = translator.line_of(client.span().start);
         let mut report = |translator: &mut Translator<'_>, construct: String, why| {
             let first = *first_line.entry(why).or_insert(line);
             let why = if first == line { why.to_owned() } else { format!("as in line {first}") };

@@ -15,6 +15,8 @@ pub(super) struct Sessions<'d> {
     /// Those of the scenario: at least one.
     pub(super) kept: Vec<Session<'d>>,
     pub(super) wire: Wire,
+    /// Sum of their weights.
+    pub(super) weight_total: u64,
     has_websocket_server: bool,
 }
 
@@ -74,7 +76,8 @@ impl<'d> Sessions<'d> {
             return None;
         };
         let kept = keep(translator, all, wire);
-        Some(Self { kept, wire, has_websocket_server: server.is_websocket })
+        let weight_total = kept.iter().map(|session| u64::from(session.weight)).sum();
+        Some(Self { kept, wire, weight_total, has_websocket_server: server.is_websocket })
     }
 
     /// Reports whether a session of the scenario needs such an option.

@@ -363,7 +363,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         construct: &str,
         how: &'static str,
     ) {
-        let line = self.translator.source.line_of(span.start);
+        let line = self.translator.line_of(span.start);
         match self.shared.reported.get(how) {
             Some(first) => {
                 let how = format!("as in line {first}");

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::element::Attribute;
 use crate::data_file::DataFile;
-use crate::names::{in_letters, is_reserved, unlike};
+use crate::names::{NameSet, in_letters, is_reserved};
 use crate::text::{append, escape};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -14,6 +14,7 @@ use crate::yaml::Yaml;
 #[derive(Debug)]
 pub(super) struct Tables<'d> {
     tables: Vec<Table<'d>>,
+    names: NameSet,
     /// Ids of the files, which no variable may have as its name.
     pub(super) ids: Vec<String>,
 }
@@ -32,12 +33,14 @@ pub(super) struct Variables {
     known: BTreeMap<String, String>,
     /// Names in the scenario, by tsung's names.
     names: BTreeMap<String, String>,
+    /// The values of `names`.
+    taken: NameSet,
 }
 
 impl<'d> Tables<'d> {
     /// Creates a list for the files with these ids.
     pub(super) fn new(ids: Vec<String>) -> Self {
-        Self { tables: Vec::new(), ids }
+        Self { tables: Vec::new(), names: NameSet::default(), ids }
     }
 
     /// Returns the name of a data file with these columns, which it adds if it is not there.
@@ -61,8 +64,7 @@ impl<'d> Tables<'d> {
         if self.tables.len() == TABLES_MAX {
             return None;
         }
-        let is_taken = |name: &str| self.tables.iter().any(|table| table.name == name);
-        let name = unlike(&plain_name(id), is_taken);
+        let name = self.names.add(&plain_name(id));
         let (path, delimiter) = (path.value.trim().to_owned(), delimiter.to_owned());
         let file = DataFile { path, columns, delimiter, is_random };
         self.tables.push(Table { name: name.clone(), id, file });
@@ -107,7 +109,7 @@ impl Variables {
         if ids.iter().any(|id| base.starts_with(id.as_str())) {
             base.insert_str(0, "value_");
         }
-        let free = unlike(&base, |name| self.names.values().any(|other| other == name));
+        let free = self.taken.add(&base);
         self.names.insert(name.to_owned(), free.clone());
         free
     }

@@ -25,6 +25,8 @@ pub struct Diagnostic {
 pub struct Diagnostics {
     name: String,
     source: String,
+    /// Places at which the lines of the source end.
+    line_ends: Vec<usize>,
     list: Vec<Diagnostic>,
     are_warnings: bool,
 }
@@ -50,7 +52,8 @@ impl Diagnostics {
         // A mistake in a YAML anchor is found once for each use.
         list.dedup();
         let (name, source) = (name.to_owned(), source.to_owned());
-        Self { name, source, list, are_warnings: false }
+        let line_ends = source.match_indices('\n').map(|(at, _)| at).collect();
+        Self { name, source, line_ends, list, are_warnings: false }
     }
 
     /// Creates warnings about `source`, which has no mistake.
@@ -70,8 +73,7 @@ impl Diagnostics {
 
     /// Returns the line of a mistake, from 1.
     pub fn line_of(&self, mistake: &Diagnostic) -> usize {
-        let before = &self.source.as_bytes()[..mistake.span.start.min(self.source.len())];
-        before.iter().filter(|byte| **byte == b'\n').count() + 1
+        self.line_ends.partition_point(|end| *end < mistake.span.start) + 1
     }
 
     /// Renders every mistake with its position (`name:line:column`), its line, a caret and the
@@ -85,13 +87,28 @@ impl Diagnostics {
     /// Renders a mistake. No part of it steers a terminal: the crate replaces escape characters in
     /// the line of the source.
     fn render_one(&self, diagnostic: &Diagnostic, renderer: &Renderer) -> String {
+        let (first, lines) = self.lines_around(&diagnostic.span);
+        let span = diagnostic.span.start - lines.start..diagnostic.span.end - lines.start;
         let label = escape_lines(&diagnostic.label);
-        let caret = AnnotationKind::Primary.span(diagnostic.span.clone()).label(label);
-        let snippet = Snippet::source(&self.source).path(escape(&self.name)).annotation(caret);
+        let caret = AnnotationKind::Primary.span(span).label(label);
+        let snippet = Snippet::source(&self.source[lines]).line_start(first);
+        let snippet = snippet.path(escape(&self.name)).annotation(caret);
         let level = if self.are_warnings { Level::WARNING } else { Level::ERROR };
         let group = level.primary_title(escape_lines(&diagnostic.title)).element(snippet);
         let help = diagnostic.help.as_ref().map(|help| Level::HELP.message(escape_lines(help)));
         renderer.render(&[group.elements(help)])
+    }
+}
+
+impl Diagnostics {
+    /// Returns the number of the first line with a byte of `span`, and the place of all of them: to
+    /// show one takes no look at the others.
+    fn lines_around(&self, span: &Range<usize>) -> (usize, Range<usize>) {
+        let of = |at: usize| self.line_ends.partition_point(|end| *end < at);
+        let (first, last) = (of(span.start), of(span.end));
+        let begin = first.checked_sub(1).map_or(0, |before| self.line_ends[before] + 1);
+        let end = self.line_ends.get(last).map_or(self.source.len(), |end| end + 1);
+        (first + 1, begin..end)
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use throng_base::units::{Problem, UnitError};
 
 use super::cue_use::CueUses;
+use super::expanded_size::ExpandedSize;
 use super::inputs::ScenarioInputs;
 use super::measured::MeasuredWork;
 use super::node::{Kind, Node};
@@ -49,6 +50,8 @@ pub(crate) struct Reader<'s> {
     pub(super) limited_actions: Vec<LimitedAction>,
     /// Key of the list of steps that is read, if one user takes them once.
     pub(super) solo_key: Option<&'static str>,
+    /// Size of the steps so far.
+    pub(super) size: ExpandedSize,
     /// True if a `when` leaves out a step, a class or a phase.
     pub(super) leaves_out: bool,
     /// Kind of the step that is read, if such steps may have a name; and the name.
@@ -105,6 +108,7 @@ impl<'s> Reader<'s> {
             measured: None,
             limit_spans: Vec::new(),
             limited_actions: Vec::new(),
+            size: ExpandedSize::default(),
             leaves_out: false,
             solo_key: None,
             named: None,

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Protocol;
+use super::expanded_size::ExpandedSize;
 use super::flow::Flow;
 use super::node::Node;
 use super::reader::Reader;
@@ -43,6 +44,11 @@ pub(crate) trait Action: Debug + Send + Sync {
     /// Reports the step if it is impossible at its place. Tells `flow` what holds after it.
     fn check(&self, flow: &mut Flow<'_, '_>);
 
+    /// Returns the size of the steps in it, as they stand in the program.
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::default()
+    }
+
     /// Appends the step's ops, each with its facts.
     fn compile(&self, compiler: &mut Compiler<'_>);
 }
@@ -56,6 +62,8 @@ pub struct Step {
     /// Number of that line, from 1.
     pub(crate) line: u32,
     pub(crate) action: Arc<dyn Action>,
+    /// Size of the step and of those in it.
+    pub(super) size: ExpandedSize,
     /// Name that the scenario gives it, to measure it apart.
     pub(super) own_name: Option<String>,
 }

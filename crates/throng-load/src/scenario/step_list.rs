@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::Protocol;
+use super::expanded_size::ExpandedSize;
 use super::flow::Flow;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
@@ -103,6 +104,9 @@ pub(super) fn read(
 ) -> Option<StepList> {
     reader.names.announce(stored_names(node));
     let steps = read_list(reader, node, what, kinds, Nesting::default())?;
+    if !steps.iter().all(|step| reader.add_size(step)) {
+        return None;
+    }
     let mut flow = Flow::new(reader);
     check_steps(&steps, &mut flow);
     let ends = !flow.is_over();
@@ -172,6 +176,7 @@ fn read_step(
         unknown_step(reader, span, name, kinds);
         return None;
     };
+    let name_span = span.clone();
     reader.begin_step(kind.name);
     let mistakes_before = reader.mistakes.len();
     let action = match (&kind.form, value) {
@@ -193,9 +198,14 @@ fn read_step(
         mistake.help = Some(format!("for example `{}`", kind.example));
     }
     let own_name = reader.end_step();
-    let action = action?.into();
+    let action = action?;
     let (line, span) = (reader.line_number(item.span.start), reader.first_line(&item.span));
-    Some(Step { name: kind.name, span, line, action, own_name })
+    let size = match kind.form {
+        StepForm::Body(_) => ExpandedSize::of_body(action.inner_size()),
+        _ => ExpandedSize::of_step(item),
+    };
+    let step = Step { name: kind.name, span, line, action: action.into(), size, own_name };
+    reader.check_size(&step, name_span).then_some(step)
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.

@@ -3,6 +3,7 @@
 use super::prelude::*;
 use crate::program::Condition;
 use crate::scenario::condition::read_condition;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 
@@ -27,6 +28,10 @@ impl Action for Branch {
         flow.check_branches(
             &bodies.map(|steps| |flow: &mut Flow<'_, '_>| check_steps(steps, flow)),
         );
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::of_list(&self.steps).plus(ExpandedSize::of_list(&self.otherwise))
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

@@ -3,6 +3,7 @@
 use throng_base::units::parse_count;
 
 use super::prelude::*;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
@@ -26,6 +27,11 @@ impl Action for Choose {
             .map(|(_, steps)| |flow: &mut Flow<'_, '_>| check_steps(steps, flow))
             .collect();
         flow.check_branches(&bodies);
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        let lists = self.0.iter().map(|(_, steps)| ExpandedSize::of_list(steps));
+        lists.fold(ExpandedSize::default(), ExpandedSize::plus)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

@@ -4,6 +4,7 @@ use throng_base::units::parse_jitter;
 
 use super::prelude::*;
 use crate::program::Turns;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
@@ -34,6 +35,10 @@ impl Action for Every {
         if self.span.is_none() {
             flow.end();
         }
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::of_list(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

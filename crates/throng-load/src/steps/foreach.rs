@@ -2,6 +2,7 @@
 
 use super::expect::read_value_name;
 use super::prelude::*;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
@@ -24,6 +25,10 @@ struct ForEach {
 impl Action for ForEach {
     fn check(&self, flow: &mut Flow<'_, '_>) {
         flow.check_turns(self.values.len() > 1, |flow| check_steps(&self.steps, flow));
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::of_list(&self.steps).repeated(self.values.len())
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

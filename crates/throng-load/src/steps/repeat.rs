@@ -5,6 +5,7 @@ use throng_base::units::parse_count;
 use super::prelude::*;
 use crate::program::{Condition, Turns};
 use crate::scenario::condition::read_condition;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;
@@ -38,6 +39,10 @@ impl Action for Repeat {
     fn check(&self, flow: &mut Flow<'_, '_>) {
         let again = self.until != Until::Times(1);
         flow.check_turns(again, |flow| check_steps(&self.steps, flow));
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::of_list(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

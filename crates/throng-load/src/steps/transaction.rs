@@ -1,6 +1,7 @@
 //! `transaction`: measures several steps together.
 
 use super::prelude::*;
+use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::step::{Step, check_steps, compile_steps};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::step_name;
@@ -26,6 +27,10 @@ impl Action for Transaction {
             let title = format!("the transaction `{}` never ends", self.name);
             flow.error(&title, "this runs until the run ends; take it out of the transaction");
         }
+    }
+
+    fn inner_size(&self) -> ExpandedSize {
+        ExpandedSize::of_list(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

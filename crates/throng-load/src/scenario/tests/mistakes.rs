@@ -12,6 +12,7 @@ mod names;
 mod on_message;
 mod probe;
 mod setup;
+mod sizes;
 mod steps;
 mod websocket;
 
