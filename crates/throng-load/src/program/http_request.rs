@@ -36,6 +36,8 @@ pub struct HttpRequest {
 pub struct RequestTraits {
     /// Rendering it again gives another request.
     pub(crate) draws: bool,
+    /// A value stands in its path or in a field as it is, and may break it.
+    pub(crate) has_raw: bool,
     /// Its first field is a `host` of its own, in place of the target's.
     pub(crate) has_host: bool,
     /// It has a field `cookie` of its own, in place of the jar's.
@@ -132,14 +134,15 @@ impl RequestTraits {
         body: Option<&Template>,
     ) -> Self {
         let changes = |part: &Variable| *part == Variable::Counter || part.drawn().is_some();
-        let values = headers.iter().map(|(_, value)| value);
+        let values = || headers.iter().map(|(_, value)| value);
         let has = |field: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field));
         let is_close = |(name, value): &(String, Template)| {
             let is_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
             name.eq_ignore_ascii_case("connection") && value.as_literal().is_some_and(is_close)
         };
         Self {
-            draws: values.chain([path]).chain(body).any(|template| template.uses(changes)),
+            has_raw: values().chain([path]).any(Template::has_raw),
+            draws: values().chain([path]).chain(body).any(|template| template.uses(changes)),
             has_host: has("host"),
             has_cookie: has("cookie"),
             has_user_agent: has("user-agent"),

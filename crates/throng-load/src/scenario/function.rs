@@ -25,4 +25,5 @@ pub(super) const FUNCTIONS: &[Function] = &[
     Function { name: "base64", usage: "base64(x)", example: "base64('user:password')" },
     Function { name: "json", usage: "json(x)", example: "json('say \"hi\"')" },
     Function { name: "sha256", usage: "sha256(x)", example: "sha256('text')" },
+    Function { name: "raw", usage: "raw(x)", example: "raw(row.path)" },
 ];

@@ -134,7 +134,7 @@ fn escaped(segment: &Segment) -> Segment {
             let quoted = quoted(&String::from_utf8_lossy(bytes));
             Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
         }
-        Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Json),
+        Segment::Variable(variable, _) => Segment::escaped(variable, Escape::Json),
     }
 }
 

@@ -28,6 +28,14 @@ pub enum Segment {
     Variable(Variable, Escape),
 }
 
+impl Segment {
+    /// Creates the segment of a variable in the form that its place needs. A raw value has none.
+    pub(crate) fn escaped(variable: &Variable, escape: Escape) -> Self {
+        let escape = if variable.is_raw() { Escape::None } else { escape };
+        Self::Variable(variable.clone(), escape)
+    }
+}
+
 impl Template {
     /// Parses `text`, which uses no names of its scenario; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
@@ -147,7 +155,7 @@ impl Template {
     /// Returns the template with its variables in another form. Literals stay.
     pub(crate) fn with_escape(&self, escape: Escape) -> Self {
         let segments = self.segments.iter().map(|segment| match segment {
-            Segment::Variable(variable, _) => Segment::Variable(variable.clone(), escape),
+            Segment::Variable(variable, _) => Segment::escaped(variable, escape),
             literal @ Segment::Literal(_) => literal.clone(),
         });
         Self::from_segments(segments)
@@ -176,6 +184,11 @@ impl Template {
             }
             _ => false,
         }
+    }
+
+    /// Reports whether a value of it is written as it is, whatever its place needs.
+    pub(crate) fn has_raw(&self) -> bool {
+        self.variables().any(Variable::is_raw)
     }
 
     /// Reports whether it is nothing but one variable.
@@ -304,6 +317,18 @@ mod tests {
     }
 
     #[test]
+    fn a_raw_value_has_no_form_of_its_place() {
+        let template = Template::parse("/a${'/b'}${raw('/c d')}${choice('/e f')}").unwrap();
+        for (escape, rendered) in
+            [(Escape::None, "/a/b/c d/e f"), (Escape::Percent, "/a/b/c d%2Fe%20f")]
+        {
+            let mut out = Vec::new();
+            template.with_escape(escape).render(&mut vars(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), rendered);
+        }
+    }
+
+    #[test]
     fn stored_whole_numbers_are_computed_with() {
         let mut names = VariableNames::default();
         let slot = names.define("page", true);
@@ -379,6 +404,10 @@ mod tests {
             ("${time('h')}", "time('h')", "time()"),
             ("${base64()}", "base64()", "base64('user:password')"),
             ("${bas64('a')}", "bas64", "base64(x)"),
+            ("${raw()}", "raw()", "raw(row.path)"),
+            ("${json(raw('a'))}", "json(raw('a'))", "around the whole value"),
+            ("${choice(raw('a'), 'b')}", "choice(raw('a'), 'b')", "around the whole value"),
+            ("${1 + raw(2)}", "raw(2)", "this is a text"),
             ("${env.THRONG_NO_SUCH}", "env.THRONG_NO_SUCH", "export THRONG_NO_SUCH="),
             ("${sent.body}", "sent.body", "no step before it sends"),
             ("${}", "", "use user.id"),

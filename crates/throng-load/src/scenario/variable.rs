@@ -60,6 +60,8 @@ pub enum Variable {
     Json(Box<Self>),
     /// `sha256(x)`: the SHA-256 of x, in hexadecimal.
     Sha256(Box<Self>),
+    /// `raw(x)`: x without the form that its place needs. It is the whole value.
+    Raw(Box<Self>),
     /// `a + b` and the like.
     Arithmetic(Box<Arithmetic>),
 }
@@ -136,6 +138,7 @@ impl Variable {
                 values[index].write(scope, out);
             }
             Self::Uuid => write_uuid(&mut scope.prng, out),
+            Self::Raw(inner) => inner.write(scope, out),
             Self::Base64(inner) => transform(inner, scope, out, |bytes, out| {
                 let begin = out.len();
                 out.resize(begin + base64_bytes(bytes.len()), 0);
@@ -205,6 +208,7 @@ impl Variable {
             Self::Choice(values) => {
                 Self::Choice(values.iter().map(Self::with_sample_values).collect())
             }
+            Self::Raw(inner) => Self::Raw(Box::new(inner.with_sample_values())),
             known => known.clone(),
         }
     }
@@ -221,6 +225,7 @@ impl Variable {
             Self::Base64(inner) => base64_bytes(inner.bytes_max()),
             Self::Json(inner) => 2 + super::escape::Escape::Json.bytes_max(inner.bytes_max()),
             Self::Sha256(_) => 64,
+            Self::Raw(inner) => inner.bytes_max(),
             _ => DIGITS_MAX,
         }
     }
@@ -230,10 +235,18 @@ impl Variable {
         is(self)
             || match self {
                 Self::Choice(values) => values.iter().any(|value| value.any(is)),
-                Self::Base64(inner) | Self::Json(inner) | Self::Sha256(inner) => inner.any(is),
+                Self::Base64(inner)
+                | Self::Json(inner)
+                | Self::Sha256(inner)
+                | Self::Raw(inner) => inner.any(is),
                 Self::Arithmetic(arithmetic) => arithmetic.left.any(is) || arithmetic.right.any(is),
                 _ => false,
             }
+    }
+
+    /// Reports whether its value stays as it is, whatever its place needs.
+    pub(crate) const fn is_raw(&self) -> bool {
+        matches!(self, Self::Raw(_))
     }
 
     /// Returns the name of the first part whose value is drawn anew each time.
@@ -269,6 +282,7 @@ impl fmt::Display for Variable {
             Self::Base64(inner) => write!(f, "base64({inner})"),
             Self::Json(inner) => write!(f, "json({inner})"),
             Self::Sha256(inner) => write!(f, "sha256({inner})"),
+            Self::Raw(inner) => write!(f, "raw({inner})"),
             Self::Arithmetic(arithmetic) => {
                 let Arithmetic { left, operator, right } = &**arithmetic;
                 let sign = match operator {

@@ -227,6 +227,11 @@ impl<'a> Parser<'a, '_> {
 
     fn function(&self, name: &str, span: Range<usize>, mut arguments: Vec<Variable>) -> Parsed {
         let count = arguments.len();
+        if let Some(inner) = arguments.iter().find(|argument| argument.is_raw()) {
+            let title = format!("`{inner}` is within `{name}`");
+            let label = "`raw` is around the whole value, as in ${raw(choice('a', 'b'))}";
+            return Err(self.error(span, &title, label.to_owned()));
+        }
         let one = |arguments: &mut Vec<Variable>| arguments.pop().map(Box::new);
         let made = match (name, &arguments[..]) {
             ("random", [Variable::Number(low), Variable::Number(high)]) if low <= high => {
@@ -248,6 +253,7 @@ impl<'a> Parser<'a, '_> {
             ("base64", [_]) => one(&mut arguments).map(Variable::Base64),
             ("json", [_]) => one(&mut arguments).map(Variable::Json),
             ("sha256", [_]) => one(&mut arguments).map(Variable::Sha256),
+            ("raw", [_]) => one(&mut arguments).map(Variable::Raw),
             _ => None,
         };
         made.ok_or_else(|| {
