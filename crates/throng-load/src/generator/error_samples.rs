@@ -355,8 +355,8 @@ pub(super) fn describe_connect_failure(
     (format!("{expected}{within}"), got)
 }
 
-/// What is expected of a value that stands as it is.
-const SENDABLE: &str = "a value that can be sent as it is";
+/// What is expected of a value.
+const SENDABLE: &str = "a value that can be sent";
 
 /// Describes a close frame of the server.
 pub(super) fn describe_close(

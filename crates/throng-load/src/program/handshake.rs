@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_proto::phoenix::Vsn;
 
+use super::http_request::authorization;
 use super::{Protocol, Template, VariableScope};
 use crate::scenario::{Segment, Target};
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -37,13 +38,15 @@ impl Handshake {
         let path = path(target, upgrade);
         let query = query(&path, is_phoenix, upgrade);
         let mut values = upgrade.headers.iter().map(|(_, value)| value);
+        let own = upgrade.headers.iter().cloned();
+        let credentials = authorization(target.credentials.as_ref(), &upgrade.headers);
         let has_raw = path.has_raw() || query.has_raw() || values.any(Template::has_raw);
         Self {
             host: target.host_header(),
             has_raw,
             path,
             query,
-            headers: upgrade.headers.clone(),
+            headers: own.chain(credentials).collect(),
             subprotocols: upgrade.subprotocols.clone(),
             deflate: upgrade.deflate,
             vsn: upgrade.vsn,

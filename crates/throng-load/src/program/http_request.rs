@@ -8,7 +8,7 @@ use regex::Regex;
 use throng_proto::http::{HttpResponse, JAR_BYTES_MAX};
 
 use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
-use crate::scenario::Segment;
+use crate::scenario::{Credentials, Segment};
 
 /// A request, ready to be rendered for a user.
 #[derive(Clone, Debug)]
@@ -113,6 +113,12 @@ impl HttpRequest {
         }
     }
 
+    /// Adds the user and password of the target, unless the request has a field `authorization` of
+    /// its own.
+    pub(super) fn add_credentials(&mut self, credentials: Option<&Credentials>) {
+        self.headers.extend(authorization(credentials, &self.headers));
+    }
+
     /// Returns an upper bound of its bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         let names: usize = self.headers.iter().map(|(name, _)| name.len() + 4).sum();
@@ -124,6 +130,17 @@ impl HttpRequest {
         let headers = self.headers.iter().map(|(_, value)| value);
         headers.chain([&self.path]).chain(&self.body)
     }
+}
+
+/// Returns the field with user and password of the target, which a request or an upgrade with these
+/// fields needs; `None` if it has its own.
+pub(super) fn authorization(
+    credentials: Option<&Credentials>,
+    headers: &[(String, Template)],
+) -> Option<(String, Template)> {
+    let is_own = |(name, _): &(String, Template)| name.eq_ignore_ascii_case(AUTHORIZATION);
+    let value = credentials.filter(|_| !headers.iter().any(is_own))?.authorization();
+    Some((AUTHORIZATION.to_owned(), Template::from_bytes(value.into_bytes())))
 }
 
 impl RequestTraits {
@@ -291,6 +308,9 @@ impl FieldCapture {
         }
     }
 }
+
+/// The field that shows user and password (RFC 9110 section 11.6.2).
+const AUTHORIZATION: &str = "authorization";
 
 /// Bytes of a request beside its templates: the first line, the fields that every request has, and
 /// the cookies.

@@ -1,14 +1,17 @@
-//! What a request cannot carry: a value that stands as it is (`raw`) may break the request.
+//! What cannot be sent: a value that stands as it is (`raw`) and would break its request, and a
+//! value that has no bytes, such as a number that does not fit.
 
 use crate::excerpt::Excerpt;
 
-/// A part of a request that cannot be sent, and why.
+/// A part of a request or a message that cannot be sent, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UnsendablePart {
     /// A path that does not begin with `/`: its first bytes.
     PathBegin(Vec<u8>),
     /// A path with a byte that cannot stand in it: what is before that byte, and what the byte is.
     Path(Vec<u8>, &'static str),
+    /// A value that has no bytes.
+    Value(&'static str),
     /// The value of the header field of this name, and what cannot stand in it.
     Header(String, &'static str),
 }
@@ -42,6 +45,7 @@ impl UnsendablePart {
             Self::PathBegin(begin) if begin.is_empty() => "an empty path".to_owned(),
             Self::PathBegin(begin) => format!("a path that begins with {}", excerpt.bytes(begin)),
             Self::Path(before, fault) => format!("{fault} after {}", excerpt.bytes(before)),
+            Self::Value(fault) => (*fault).to_owned(),
             Self::Header(name, fault) => format!("{fault} in the header `{name}`"),
         }
     }

@@ -3,9 +3,10 @@
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::{Frame, LimitedAction};
+use crate::program::{Frame, LimitedAction, UnsendablePart};
 use crate::scenario::reader::Form;
-use crate::scenario::values::{read_hex, read_length, read_message_text};
+use crate::scenario::values::{read_hex, read_length, read_message_text, read_some_hex};
+use crate::user::record::Sample;
 use crate::user::{Payload, unasked};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -44,7 +45,8 @@ impl Action for Send {
         let (op, bytes_max) = match &self.payload {
             SendPayload::Template(template, frame) => {
                 let op = Op::Send { template: compiler.template(template), frame: *frame };
-                (op, template.bytes_max())
+                // An empty message is one, too.
+                (op, template.bytes_max().max(1))
             }
             SendPayload::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
         };
@@ -81,8 +83,7 @@ fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
 const BYTES: &[Form<SendPayload>] = &[
     ("text", |reader, node| read_text(reader, node, Frame::Raw)),
     ("hex", |reader, node| {
-        let bytes = read_hex(reader, node, "`hex`")?;
-        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Raw))
+        Some(SendPayload::Template(read_some_hex(reader, node, "`hex`")?, Frame::Raw))
     }),
     ("random", read_random),
 ];
@@ -94,8 +95,7 @@ const MESSAGES: &[Form<SendPayload>] = &[
         Some(SendPayload::Template(json::read(reader, node, "`json`")?, Frame::Text))
     }),
     ("binary", |reader, node| {
-        let bytes = read_hex(reader, node, "`binary`")?;
-        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Binary))
+        Some(SendPayload::Template(read_hex(reader, node, "`binary`")?, Frame::Binary))
     }),
     ("random", read_random),
 ];
@@ -122,7 +122,15 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
         &mut cx.encoder.text
     };
     let begin = text.len();
-    cx.user.render(program, |scope| template.render(scope, text));
+    let fault = cx.user.render(program, |scope| {
+        template.render(scope, text);
+        scope.fault
+    });
+    if let Some(fault) = fault {
+        text.truncate(begin);
+        cx.sample(Sample::Unsendable(&UnsendablePart::Value(fault)));
+        return failure::fail_step(cx, ErrorKind::BadValue);
+    }
     for part in program.sent_parts() {
         part.store(&text[begin..], |slot, value| cx.user.memory.store(slot, value));
     }

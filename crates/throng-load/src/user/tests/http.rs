@@ -210,6 +210,39 @@ fn a_host_of_its_own_replaces_the_targets() {
 }
 
 #[test]
+fn user_and_password_of_the_target_are_sent_and_not_shown() {
+    check_trace(
+        "target: http://user:pw@h:1",
+        "[get: \"/a?b=pw\", get: {path: /c, headers: {Authorization: Bearer x}}]",
+        &["0 begin; 1 opened", &format!("2 {OK}")],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 get (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > GET /a?b=*** HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > user-agent: throng",
+            "   0.001000    > authorization: ***",
+            "   0.002000    < HTTP/1.1 200 OK",
+            "   0.002000    < content-length: 2",
+            "   0.002000    < 2 bytes: `ok`",
+            "   0.002000    ok: status 200, after 2.00 ms",
+            "   0.002000  step 2 get (line 3): status 2xx within 5s",
+            "   0.002000    > GET /c HTTP/1.1",
+            "   0.002000    > host: h:1",
+            "   0.002000    > user-agent: throng",
+            "   0.002000    > Authorization: ***",
+        ],
+    );
+    let mut play = Play::new("target: http://user:pw@h:1", "[get: /a]");
+    play.row("0 begin; 1 opened");
+    assert!(play.last_sent.contains("authorization: Basic dXNlcjpwdw==\r\n"), "{}", play.last_sent);
+    let mut play = Play::new("target: ws://user:pw@h:1/", "[connect, stay]");
+    play.row("0 begin; 1 opened");
+    assert!(play.last_sent.contains("authorization: Basic dXNlcjpwdw==\r\n"), "{}", play.last_sent);
+}
+
+#[test]
 fn a_user_that_is_watched_says_which_cookies_it_drops() {
     check_trace(
         HTTP,
