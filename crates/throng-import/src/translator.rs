@@ -98,8 +98,8 @@ impl<'a> Translator<'a> {
     /// Reports a mistake at `span` if it is none.
     pub(crate) fn target(&mut self, span: &Span, of_source: &str, path: &str) -> String {
         let target = match &self.options.target {
-            Some(target) if target.path.is_empty() => format!("{target}{path}"),
-            Some(target) => target.to_string(),
+            Some(target) if target.path.is_empty() => format!("{}{path}", target.url()),
+            Some(target) => target.url(),
             None => format!("{of_source}{path}"),
         };
         if let Err(error) = target.parse::<Target>() {

@@ -16,7 +16,7 @@ pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
     RunHeader {
         started: utc_now(),
         throng_version: env!("CARGO_PKG_VERSION").to_owned(),
-        command: std::env::args().collect(),
+        command: std::env::args().map(|word| without_password(&word)).collect(),
         scenario,
         target: plan.target.to_string(),
         users_planned: plan.capacity.demand.connections,
@@ -27,6 +27,18 @@ pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
         client_facts: Some(endpoint_facts(&ProcRoot::default(), Some(std::process::id()), None)),
         server_facts: if target_is_here { server_facts(None, &plan.targets) } else { None },
         ..RunHeader::default()
+    }
+}
+
+/// Returns a word of a command with `***` in place of the password of a URL.
+fn without_password(word: &str) -> String {
+    let whole = || word.to_owned();
+    let Some((before, rest)) = word.split_once("://") else { return whole() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let Some((userinfo, host)) = authority.rsplit_once('@') else { return whole() };
+    match userinfo.split_once(':') {
+        Some((user, _)) => format!("{before}://{user}:***@{host}{path}"),
+        None => whole(),
     }
 }
 
@@ -94,4 +106,22 @@ fn machine() -> BTreeMap<String, String> {
 /// Reports whether `address` is one of this machine: a socket can be bound to it. Sends nothing.
 pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_of_a_target_is_not_in_the_command() {
+        for (word, recorded) in [
+            ("http://user:p%40@h:1/a@b", "http://user:***@h:1/a@b"),
+            ("--target=ws://a:b:c@[::1]", "--target=ws://a:***@[::1]"),
+            ("ws://user@h", "ws://user@h"),
+            ("ws://h:1/@a", "ws://h:1/@a"),
+            ("run", "run"),
+        ] {
+            assert_eq!(without_password(word), recorded);
+        }
+    }
 }

@@ -33,6 +33,7 @@ mod think_time;
 mod transaction;
 mod trial;
 mod unread;
+mod unsendable;
 
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
@@ -65,6 +66,7 @@ pub use think_time::{ThinkLaw, ThinkTime};
 pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
 pub use unread::UnreadMessages;
+pub(crate) use unsendable::UnsendablePart;
 
 use std::ops::Range;
 use std::time::Duration;

@@ -8,6 +8,7 @@
 mod barrier_users;
 pub(crate) mod channel;
 pub(crate) mod condition;
+mod credentials;
 pub(crate) mod cue_names;
 pub(crate) mod cue_use;
 mod data;
@@ -44,7 +45,9 @@ mod variable;
 mod variable_names;
 mod variable_parser;
 mod yaml_error;
+mod yaml_number;
 
+pub use credentials::Credentials;
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};
 pub use diagnostics::{Diagnostic, Diagnostics};
@@ -107,7 +110,7 @@ pub struct Scenario {
     /// Environment variables that it uses, with their values.
     pub environment: BTreeMap<String, String>,
     /// Texts that no report and no trace shows: values of the environment, in each form that a
-    /// step gives them.
+    /// step gives them. The target has its own.
     pub secrets: Vec<String>,
     /// Barriers and signals, by which users wait for one another.
     pub(crate) cues: Vec<Cue>,

@@ -61,7 +61,8 @@ struct StarterUrl {
 impl StarterUrl {
     fn parse(text: &str) -> Result<Self, TargetError> {
         // A scenario has no path in an HTTP target: each request has its own.
-        let after = if text.starts_with(HTTP) { HTTP.len() } else { text.len() };
+        let scheme = text.get(..HTTP.len()).unwrap_or_default();
+        let after = if scheme.eq_ignore_ascii_case(HTTP) { HTTP.len() } else { text.len() };
         let end = text[after..].find(['/', '?', '#']).map_or(text.len(), |at| after + at);
         let target = Target::parse(&text[..end])?;
         let (path, _fragment) = text[end..].split_once('#').unwrap_or((&text[end..], ""));
@@ -84,7 +85,7 @@ impl StarterUrl {
     fn scenario(&self) -> String {
         let request = serde_json::to_string(&self.request).expect("a text becomes JSON");
         let text = self.starter().text.replace("PATH", &request);
-        text.replacen("TARGET", &self.target.to_string(), 1)
+        text.replacen("TARGET", &self.target.url(), 1)
     }
 }
 

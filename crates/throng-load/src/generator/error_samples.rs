@@ -175,6 +175,7 @@ pub(super) fn describe_sample(
             let got = format!("{n} {}: {shown}", plural(n, "byte", "bytes"));
             ("only answers to requests".to_owned(), got)
         }
+        Sample::Unsendable(part) => (SENDABLE.to_owned(), part.describe(excerpt)),
     }
 }
 
@@ -297,6 +298,7 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         ErrorKind::Internal => "a fault of throng itself",
         ErrorKind::ChannelError => "phx_error: the channel crashed",
         ErrorKind::ChannelClosed => "phx_close: the channel was closed",
+        ErrorKind::BadValue => "a value that cannot be sent",
         ErrorKind::HttpTimeout => "no complete answer",
         ErrorKind::HttpClosed => "the end of the connection (FIN) before a complete answer",
         ErrorKind::ExpectMismatch
@@ -315,6 +317,7 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
     };
     let expected = match kind {
         ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),
+        ErrorKind::BadValue => SENDABLE.to_owned(),
         _ => expected,
     };
     (expected, got.to_owned())
@@ -350,10 +353,14 @@ pub(super) fn describe_connect_failure(
         ConnectFailure::SelfConnected => {
             "the socket itself: no process listens on that port".to_owned()
         }
+        ConnectFailure::BadValue => "a value that cannot be sent".to_owned(),
         ConnectFailure::Internal => "a fault of throng itself".to_owned(),
     };
     (format!("{expected}{within}"), got)
 }
+
+/// What is expected of a value.
+const SENDABLE: &str = "a value that can be sent";
 
 /// Describes a close frame of the server.
 pub(super) fn describe_close(

@@ -196,6 +196,10 @@ impl Recorder<'_> {
             | Sample::HttpViolation(kind, ..)
             | Sample::HttpPart(kind, _) => ErrorName::Kind(*kind),
             Sample::HttpUnasked(_) => ErrorName::Kind(ErrorKind::HttpUnasked),
+            Sample::Unsendable(_) => match self.place.program.op(self.place.pc) {
+                Op::Connect { .. } => ErrorName::Connect(ConnectFailure::BadValue),
+                _ => ErrorName::Kind(ErrorKind::BadValue),
+            },
         };
         let place = self.place;
         let describe = |samples: &ErrorSamples| {

@@ -251,7 +251,8 @@ impl TraceFormat<'_> {
             | ErrorKind::HttpMismatch
             | ErrorKind::HttpViolation
             | ErrorKind::HttpTooLarge
-            | ErrorKind::HttpUnasked => format!("  error {name}"),
+            | ErrorKind::HttpUnasked
+            | ErrorKind::BadValue => format!("  error {name}"),
             _ => {
                 let (expected, got) = describe_error(self.place(pc), kind);
                 format!("  error {name}: expected {expected}, received {got}")
@@ -262,7 +263,7 @@ impl TraceFormat<'_> {
     fn connect_failure(&self, pc: u32, why: ConnectFailure, is_upgrade: bool) -> String {
         let name = ErrorName::Connect(why);
         match why {
-            ConnectFailure::Violation => format!("  error {name}"),
+            ConnectFailure::Violation | ConnectFailure::BadValue => format!("  error {name}"),
             _ => {
                 let (expected, got) = describe_connect_failure(self.place(pc), why, is_upgrade);
                 format!("  error {name}: expected {expected}, received {got}")
@@ -342,6 +343,7 @@ impl TraceFormat<'_> {
                 lines.push(format!("  no match: received only {got}"));
                 lines
             }
+            Sample::Unsendable(part) => one(format!("  not sent: {}", part.describe(excerpt))),
             Sample::HttpUnasked(bytes) => {
                 let (n, bytes) = (bytes.len() as u64, excerpt.head(bytes));
                 let unit = plural(n, "byte", "bytes");

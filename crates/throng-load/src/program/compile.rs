@@ -2,7 +2,7 @@
 
 use super::compiler::Compiler;
 use super::{Dialogue, Op, OpFacts, OpRole, Program, ProgramClass};
-use crate::scenario::{Class, Scenario, Target, compile_steps};
+use crate::scenario::{Class, Credentials, Scenario, Target, compile_steps};
 
 impl Program {
     /// Compiles the classes of a scenario. The reader has checked that loops are not nested deeper
@@ -40,7 +40,7 @@ impl Program {
             weight_total: 0,
             stride: 0,
             dialogue: Dialogue::default(),
-            secrets: scenario.secrets.clone(),
+            secrets: secrets_of(scenario),
         };
         for class in &scenario.classes {
             program.compile_class(class, &scenario.target);
@@ -70,6 +70,12 @@ impl Program {
             sum,
         });
     }
+}
+
+/// Returns the texts that no report and no trace shows.
+fn secrets_of(scenario: &Scenario) -> Vec<String> {
+    let of_target = scenario.target.credentials.iter().flat_map(Credentials::secrets);
+    scenario.secrets.iter().cloned().chain(of_target).collect()
 }
 
 /// Returns a number coprime to `total` near its golden section, so that its multiples spread

@@ -243,7 +243,8 @@ impl<'a> Compiler<'a> {
         &mut self,
         of_host: impl FnOnce(String) -> HttpRequest,
     ) -> (u32, usize) {
-        let request = of_host(self.target.host_header());
+        let mut request = of_host(self.target.host_header());
+        request.add_credentials(self.target.credentials.as_ref());
         let bytes_max = request.bytes_max();
         self.program.http_requests.push(request);
         (self.program.http_requests.len() as u32 - 1, bytes_max)

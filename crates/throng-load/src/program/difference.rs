@@ -37,12 +37,10 @@ impl Pattern {
             (Self::Binary(_), IncomingMessage::Text(_)) => {
                 "it is a text, not a binary message".to_owned()
             }
-            (Self::Text(expected), message) => match expected.as_literal() {
-                Some(expected) => bytes_difference(expected, message.bytes(), is_text, excerpt),
-                None => String::new(),
-            },
-            (Self::Binary(expected), message) => {
-                bytes_difference(expected, message.bytes(), is_text, excerpt)
+            (Self::Text(expected) | Self::Binary(expected), message) => {
+                let literal = expected.as_literal();
+                let differ = |it| bytes_difference(it, message.bytes(), is_text, excerpt);
+                literal.map(differ).unwrap_or_default()
             }
             (Self::Bytes(count), message) => {
                 format!("it has {} bytes, not {count}", message.bytes().len())

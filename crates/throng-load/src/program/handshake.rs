@@ -5,7 +5,8 @@ use std::time::Duration;
 use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::DeflateOffer;
 
-use super::{Protocol, Template};
+use super::http_request::authorization;
+use super::{Protocol, Template, VariableScope};
 use crate::scenario::{Segment, Target};
 use crate::steps::connect::upgrade::UpgradeOptions;
 
@@ -14,8 +15,12 @@ use crate::steps::connect::upgrade::UpgradeOptions;
 pub struct Handshake {
     /// Value of the `host` header.
     pub host: String,
-    /// Path and query.
+    /// Path, and its query if it has one.
     pub path: Template,
+    /// What is added to the query: `room=1&vsn=2.0.0`.
+    pub query: Template,
+    /// True if a value stands in the request as it is, and may break it.
+    pub has_raw: bool,
     /// Further header fields.
     pub headers: Vec<(String, Template)>,
     /// Offered subprotocols, most preferred first.
@@ -31,10 +36,18 @@ pub struct Handshake {
 impl Handshake {
     pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &UpgradeOptions) -> Self {
         let is_phoenix = protocol == Protocol::Phoenix;
+        let path = path(target, upgrade);
+        let query = query(&path, is_phoenix, upgrade);
+        let mut values = upgrade.headers.iter().map(|(_, value)| value);
+        let own = upgrade.headers.iter().cloned();
+        let credentials = authorization(target.credentials.as_ref(), &upgrade.headers);
+        let has_raw = path.has_raw() || query.has_raw() || values.any(Template::has_raw);
         Self {
             host: target.host_header(),
-            path: path(target, is_phoenix, upgrade),
-            headers: upgrade.headers.clone(),
+            has_raw,
+            path,
+            query,
+            headers: own.chain(credentials).collect(),
             subprotocols: upgrade.subprotocols.clone(),
             deflate: upgrade.deflate.clone(),
             vsn: upgrade.vsn,
@@ -46,25 +59,39 @@ impl Handshake {
     pub(super) fn context_bytes(&self) -> u64 {
         self.deflate.iter().map(DeflateOffer::context_bytes_max).max().unwrap_or(0)
     }
+
+    /// Appends the path with its query. A value of a path may have a query of its own.
+    pub(crate) fn write_path(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
+        let begin = out.len();
+        self.path.render(scope, out);
+        if !self.query.segments().is_empty() {
+            out.push(if out[begin..].contains(&b'?') { b'&' } else { b'?' });
+            self.query.render(scope, out);
+        }
+    }
 }
 
-/// Returns the path and query: the step's own path or the target's, the step's query, and for
-/// Phoenix the serialization version unless it is there already.
-fn path(target: &Target, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template {
+/// Returns the step's own path or the target's.
+fn path(target: &Target, upgrade: &UpgradeOptions) -> Template {
+    let own = || match target.path.as_str() {
+        "" => "/",
+        path => path,
+    };
+    upgrade.path.clone().unwrap_or_else(|| Template::from_bytes(own().as_bytes().to_vec()))
+}
+
+/// Returns what is added to the query: that of the step, and for Phoenix the serialization version
+/// unless it is there already.
+fn query(path: &Template, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template {
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
-    let own = Template::from_bytes(target.path.clone().into_bytes());
-    let path = upgrade.path.clone().unwrap_or(own);
     let holds = |text: &str| {
         path.segments().iter().any(|segment| match segment {
             Segment::Literal(bytes) => String::from_utf8_lossy(bytes).contains(text),
             _ => false,
         })
     };
-    let mut segments = path.segments().to_vec();
-    if segments.is_empty() {
-        segments.push(literal("/"));
-    }
-    let mut joint = if holds("?") { "&" } else { "?" };
+    let mut segments = Vec::new();
+    let mut joint = "";
     for (name, value) in &upgrade.query {
         segments.push(literal(&format!("{joint}{name}=")));
         segments.extend(value.segments().iter().cloned());
@@ -80,11 +107,15 @@ fn path(target: &Target, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template
 
 #[cfg(test)]
 mod tests {
+    use throng_base::Prng;
+
     use super::*;
 
     fn of(target: &str, protocol: Protocol, upgrade: UpgradeOptions) -> String {
         let handshake = Handshake::new(&Target::parse(target).unwrap(), protocol, &upgrade);
-        String::from_utf8(handshake.path.as_literal().unwrap().to_vec()).unwrap()
+        let mut out = Vec::new();
+        handshake.write_path(&mut VariableScope::new(7, Prng::new(1)), &mut out);
+        String::from_utf8(out).unwrap()
     }
 
     #[test]
@@ -95,12 +126,17 @@ mod tests {
             ..UpgradeOptions::default()
         };
         let path = || UpgradeOptions { path: Some(Template::parse("/own?a=1").unwrap()), ..room() };
+        let raw = || {
+            let path = Template::parse("${raw('/own?a=1')}").unwrap();
+            UpgradeOptions { path: Some(path), ..room() }
+        };
         let v1 = || UpgradeOptions { vsn: Vsn::V1, ..UpgradeOptions::default() };
         for (target, protocol, upgrade, path) in [
             ("ws://h:1", Protocol::Ws, plain(), "/"),
             ("ws://h:1/chat?x=y", Protocol::Ws, plain(), "/chat?x=y"),
             ("ws://h:1/chat?x=y", Protocol::Ws, room(), "/chat?x=y&room=1"),
             ("ws://h:1/chat", Protocol::Ws, path(), "/own?a=1&room=1"),
+            ("ws://h:1/chat", Protocol::Ws, raw(), "/own?a=1&room=1"),
             ("ws://h:1/s/websocket", Protocol::Phoenix, plain(), "/s/websocket?vsn=2.0.0"),
             ("ws://h:1/s/websocket", Protocol::Phoenix, room(), "/s/websocket?room=1&vsn=2.0.0"),
             ("ws://h:1/s?vsn=2.0.0", Protocol::Phoenix, plain(), "/s?vsn=2.0.0"),

@@ -8,7 +8,7 @@ use regex::Regex;
 use throng_proto::http::{HttpResponse, JAR_BYTES_MAX};
 
 use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
-use crate::scenario::Segment;
+use crate::scenario::{Credentials, Segment};
 
 /// A request, ready to be rendered for a user.
 #[derive(Clone, Debug)]
@@ -36,6 +36,8 @@ pub struct HttpRequest {
 pub struct RequestTraits {
     /// Rendering it again gives another request.
     pub(crate) draws: bool,
+    /// A value stands in its path or in a field as it is, and may break it.
+    pub(crate) has_raw: bool,
     /// Its first field is a `host` of its own, in place of the target's.
     pub(crate) has_host: bool,
     /// It has a field `cookie` of its own, in place of the jar's.
@@ -111,6 +113,12 @@ impl HttpRequest {
         }
     }
 
+    /// Adds the user and password of the target, unless the request has a field `authorization` of
+    /// its own.
+    pub(super) fn add_credentials(&mut self, credentials: Option<&Credentials>) {
+        self.headers.extend(authorization(credentials, &self.headers));
+    }
+
     /// Returns an upper bound of its bytes.
     pub(crate) fn bytes_max(&self) -> usize {
         let names: usize = self.headers.iter().map(|(name, _)| name.len() + 4).sum();
@@ -124,6 +132,17 @@ impl HttpRequest {
     }
 }
 
+/// Returns the field with user and password of the target, which a request or an upgrade with these
+/// fields needs; `None` if it has its own.
+pub(super) fn authorization(
+    credentials: Option<&Credentials>,
+    headers: &[(String, Template)],
+) -> Option<(String, Template)> {
+    let is_own = |(name, _): &(String, Template)| name.eq_ignore_ascii_case(AUTHORIZATION);
+    let value = credentials.filter(|_| !headers.iter().any(is_own))?.authorization();
+    Some((AUTHORIZATION.to_owned(), Template::from_bytes(value.into_bytes())))
+}
+
 impl RequestTraits {
     /// Returns the traits of a request with these parts.
     pub(crate) fn of(
@@ -132,14 +151,15 @@ impl RequestTraits {
         body: Option<&Template>,
     ) -> Self {
         let changes = |part: &Variable| *part == Variable::Counter || part.drawn().is_some();
-        let values = headers.iter().map(|(_, value)| value);
+        let values = || headers.iter().map(|(_, value)| value);
         let has = |field: &str| headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(field));
         let is_close = |(name, value): &(String, Template)| {
             let is_close = |value: &[u8]| value.eq_ignore_ascii_case(b"close");
             name.eq_ignore_ascii_case("connection") && value.as_literal().is_some_and(is_close)
         };
         Self {
-            draws: values.chain([path]).chain(body).any(|template| template.uses(changes)),
+            has_raw: values().chain([path]).any(Template::has_raw),
+            draws: values().chain([path]).chain(body).any(|template| template.uses(changes)),
             has_host: has("host"),
             has_cookie: has("cookie"),
             has_user_agent: has("user-agent"),
@@ -288,6 +308,9 @@ impl FieldCapture {
         }
     }
 }
+
+/// The field that shows user and password (RFC 9110 section 11.6.2).
+const AUTHORIZATION: &str = "authorization";
 
 /// Bytes of a request beside its templates: the first line, the fields that every request has, and
 /// the cookies.

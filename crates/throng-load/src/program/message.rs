@@ -33,7 +33,7 @@ pub enum Pattern {
     /// Exactly this text message.
     Text(Template),
     /// Exactly this binary message.
-    Binary(Vec<u8>),
+    Binary(Template),
     /// A text message of JSON that contains at least this.
     Json(JsonPattern),
     /// A message of this many bytes.
@@ -93,7 +93,9 @@ impl Pattern {
             (Self::Text(expected), IncomingMessage::Text(text)) => {
                 expected.is_rendered(text.as_bytes(), scope, scratch)
             }
-            (Self::Binary(expected), IncomingMessage::Binary(bytes)) => expected == bytes,
+            (Self::Binary(expected), IncomingMessage::Binary(bytes)) => {
+                expected.is_rendered(bytes, scope, scratch)
+            }
             (Self::Json(expected), IncomingMessage::Text(text)) => {
                 expected.is_in(text, scope, scratch)
             }
@@ -127,21 +129,25 @@ impl Pattern {
     /// Reports whether a part of one of its variables fits.
     pub(crate) fn uses(&self, is: &impl Fn(&Variable) -> bool) -> bool {
         match self {
-            Self::Text(template) => template.uses(is),
+            Self::Text(template) | Self::Binary(template) => template.uses(is),
             Self::Json(pattern) => pattern.uses(is),
             Self::Contains(part) => part.template.uses(is),
             Self::OneOf(patterns) => patterns.iter().any(|pattern| pattern.uses(is)),
             Self::Event(event) => event.uses(is),
-            Self::Binary(_) | Self::Bytes(_) | Self::Regex(_) | Self::Any => false,
+            Self::Bytes(_) | Self::Regex(_) | Self::Any => false,
         }
     }
 
     /// Describes the message for people; `shown` formats bytes.
     pub fn describe(&self, shown: &impl Fn(&[u8]) -> String) -> String {
         let shown_text = |template: &Template| shown(template.to_string().as_bytes());
+        let shown_hex = |template: &Template| shown(template.in_hexadecimal().as_bytes());
         match self {
             Self::Text(template) => shown_text(template),
-            Self::Binary(bytes) => format!("the binary message {}", shown(bytes)),
+            Self::Binary(template) => match template.as_literal() {
+                Some(bytes) => format!("the binary message {}", shown(bytes)),
+                None => format!("the binary message {}", shown_hex(template)),
+            },
             Self::Json(pattern) => format!("JSON with {}", shown(pattern.to_string().as_bytes())),
             Self::Bytes(count) => format!("a message of {count} bytes"),
             Self::Contains(part) => {
@@ -261,7 +267,7 @@ mod tests {
             (Pattern::Text(text("hello ${user.id}")), true, false),
             (Pattern::Text(text("${user.id}")), false, false),
             (Pattern::Text(text("hell")), false, false),
-            (Pattern::Binary(b"hello 7".to_vec()), false, true),
+            (Pattern::Binary(Template::parse("hello ${user.id}").unwrap()), false, true),
             (Pattern::Bytes(7), true, true),
             (Pattern::Bytes(4), false, false),
             (part("ell"), true, true),

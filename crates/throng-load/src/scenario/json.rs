@@ -8,6 +8,7 @@ use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::template::{Segment, Template};
 use super::variable::VariableScope;
+use super::yaml_number;
 
 /// Reads the JSON text of `node`; its strings may contain variables. A text that begins with a
 /// brace or a bracket is JSON itself, so that a variable can stand for a number: `'{"n":
@@ -111,19 +112,20 @@ fn write(reader: &mut Reader<'_>, node: &Node, segments: &mut Vec<Segment>) -> O
     Some(())
 }
 
-/// Converts an unquoted YAML scalar to JSON. YAML has more number formats than JSON.
-fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
+/// Converts a plain scalar that YAML takes for a number or a boolean to JSON.
+pub(crate) fn typed_scalar(reader: &mut Reader<'_>, node: &Node, text: &str) -> Option<String> {
     let lower = text.to_ascii_lowercase();
     match lower.as_str() {
         "true" | "false" => Some(lower),
         // Some YAML parsers read `no` as false; here it is a string.
         _ if text.starts_with(|c: char| c.is_alphabetic()) => Some(quoted(text)),
-        _ if json::is_valid(text) => Some(text.to_owned()),
-        _ => {
-            let label = "not a JSON number; put it in quotes to make it a string";
-            reader.error(node.span.clone(), format!("`{text}` is not valid in JSON"), label);
-            None
-        }
+        _ => match yaml_number::to_json(text) {
+            Ok(number) => Some(number),
+            Err(why) => {
+                reader.error(node.span.clone(), format!("`{text}` is not valid in JSON"), why);
+                None
+            }
+        },
     }
 }
 
@@ -134,7 +136,7 @@ fn escaped(segment: &Segment) -> Segment {
             let quoted = quoted(&String::from_utf8_lossy(bytes));
             Segment::Literal(quoted.as_bytes()[1..quoted.len() - 1].into())
         }
-        Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Json),
+        Segment::Variable(variable, _) => Segment::escaped(variable, Escape::Json),
     }
 }
 
@@ -187,6 +189,8 @@ mod tests {
             ("{\"k\\\"\": \"${user.id}\"}", r#"{"k\"":"0"}"#),
             ("'{\"n\": ${counter}, \"u\": [${user.id}]}'", r#"{"n": 0, "u": [0]}"#),
             ("hello", "\"hello\""),
+            ("[.5, +1, 1., 0x1F, 0o17, 1_000]", "[0.5,1,1,31,15,1000]"),
+            ("[10.0.0.1, 1.2.3, 12:30]", r#"["10.0.0.1","1.2.3","12:30"]"#),
         ] {
             assert_eq!(rendered(yaml).as_deref(), Ok(json), "{yaml}");
             assert!(json::is_valid(json));
@@ -214,7 +218,7 @@ mod tests {
     #[test]
     fn what_is_not_json_is_a_mistake() {
         for (yaml, says) in [
-            ("{a: 0x1F}", "`0x1F` is not valid in JSON"),
+            ("{a: .inf}", "`.inf` is not valid in JSON"),
             ("'{\"a\": }'", "`json` is not JSON"),
             ("{a: \"${what}\"}", "unknown variable `what`"),
         ] {

@@ -247,7 +247,31 @@ impl<'s> Reader<'s> {
 
     /// Parses `text`, a part of the scalar `node`, as a template.
     pub(crate) fn template(&mut self, node: &Node, text: &str) -> Option<Template> {
-        let errors = match Template::parse_with(text, &mut self.names) {
+        let parsed = Template::parse_with(text, &mut self.names);
+        self.parsed_template(node, text, parsed)
+    }
+
+    /// Parses the scalar `node`, whose text is `text`, as a template of bytes. `read` returns those
+    /// of a piece between variables.
+    pub(super) fn binary_template(
+        &mut self,
+        node: &Node,
+        text: &str,
+        read: &dyn Fn(&str, usize) -> Result<Vec<u8>, TemplateError>,
+    ) -> Option<Template> {
+        self.names.set_binary(true);
+        let parsed = Template::parse_pieces(text, &mut self.names, read);
+        self.names.set_binary(false);
+        self.parsed_template(node, text, parsed)
+    }
+
+    fn parsed_template(
+        &mut self,
+        node: &Node,
+        text: &str,
+        parsed: Result<Template, Vec<TemplateError>>,
+    ) -> Option<Template> {
+        let errors = match parsed {
             Ok(template) => return Some(template),
             Err(errors) => errors,
         };

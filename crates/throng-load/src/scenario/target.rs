@@ -7,13 +7,17 @@ use std::str::FromStr;
 
 use throng_driver::netlink::Subnet;
 
+use super::credentials::Credentials;
+
 /// A server's address as written; the host may be an unresolved name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Target {
     /// Scheme of the URL.
     pub scheme: Scheme,
-    /// A name, an IPv4 address, or an IPv6 address without its brackets; several names and IPv4
-    /// addresses stand between commas.
+    /// User and password of HTTP and of WebSockets.
+    pub credentials: Option<Credentials>,
+    /// A name, an IPv4 address, or an IPv6 address without its brackets, which may have a zone
+    /// (`fe80::1%eth0`); several names and IPv4 addresses stand between commas.
     pub host: String,
     /// Port, 1 to 65535.
     pub port: u16,
@@ -61,8 +65,9 @@ pub struct TargetError {
 impl Target {
     /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a
     /// name, an IPv4 address or an IPv6 address in brackets, or several names and IPv4 addresses
-    /// between commas.
+    /// between commas. Before it, user and password may stand: `http://user:password@host`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
+        check_variables(text)?;
         let Some((scheme, rest)) = text.split_once("://") else {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
         };
@@ -73,6 +78,8 @@ impl Target {
             _ => (rest, ""),
         };
         let end = begin + authority.len();
+        check_password(authority, path, end)?;
+        let (credentials, authority, begin) = split_userinfo(authority, begin, scheme)?;
         let path = match scheme {
             Scheme::Http if !matches!(path, "" | "/") => {
                 let problem = "each step has its own path: `get: /login`; leave this one out";
@@ -81,13 +88,7 @@ impl Target {
             Scheme::Http => String::new(),
             Scheme::Tcp | Scheme::Ws => check_path(path, end)?,
         };
-        let (host, port, host_at) = split_authority(authority, begin, scheme)?;
-        let name_is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._:,".contains(c));
-        let has_all = host.split(',').all(|name| !name.is_empty());
-        if !has_all || !name_is_plain {
-            let at = host_at..host_at + host.len();
-            return Err(wrong(at, "expected a host name or an address"));
-        }
+        let (host, port) = split_authority(authority, begin, scheme)?;
         let port = match (port, scheme) {
             (Some(port), _) => parse_port(port, end - port.len())?,
             (None, Scheme::Ws | Scheme::Http) => HTTP_PORT,
@@ -95,7 +96,17 @@ impl Target {
                 return Err(wrong(begin..end, "the port is missing: tcp://host:port"));
             }
         };
-        Ok(Self { scheme, host: host.to_owned(), port, path })
+        Ok(Self { scheme, credentials, host, port, path })
+    }
+
+    /// Returns the whole URL, with user and password. Only another process of the run may see it.
+    pub fn url(&self) -> String {
+        let mut url = self.to_string();
+        if let Some(credentials) = &self.credentials {
+            let at = self.scheme.as_str().len() + 3;
+            url.insert_str(at, &format!("{}@", credentials.userinfo()));
+        }
+        url
     }
 
     /// Returns the names and addresses of the host.
@@ -107,14 +118,17 @@ impl Target {
     /// hosts, the first one stands for all.
     pub fn host_header(&self) -> String {
         let first = self.hosts().next().unwrap_or_default();
+        // A zone means something on this machine alone (RFC 6874 section 4).
+        let first = first.split('%').next().unwrap_or_default();
         let host = if first.contains(':') { format!("[{first}]") } else { first.to_owned() };
         if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
     }
 }
 
 impl Scheme {
+    /// Parses the text before `://`, in upper or lower case (RFC 3986 section 3.1).
     fn parse(name: &str) -> Result<Self, TargetError> {
-        let problem = match name {
+        let problem = match name.to_ascii_lowercase().as_str() {
             "tcp" => return Ok(Self::Tcp),
             "ws" => return Ok(Self::Ws),
             "http" => return Ok(Self::Http),
@@ -151,25 +165,81 @@ fn wrong(span: Range<usize>, problem: &str) -> TargetError {
     TargetError { span, problem: problem.to_owned() }
 }
 
-/// Splits an authority that begins at `begin` into the host, the port if there is one, and the
-/// index at which the host begins in the whole text.
+/// Checks that nothing in a target is to be filled in.
+fn check_variables(text: &str) -> Result<(), TargetError> {
+    let find = |open: &str, close: char| {
+        let at = text.find(open)?;
+        let end = text[at..].find(close).map_or(text.len(), |length| at + length + 1);
+        Some(at..end)
+    };
+    if let Some(span) = find("${", '}') {
+        let is_in_path = text[..span.start].split("://").nth(1).is_some_and(|it| it.contains('/'));
+        let problem = match is_in_path {
+            true => "a target has no variables; for a path of each user, write it in the step",
+            false => {
+                "a target has no variables: all users connect to it; write it out, use \
+                      `--target`, or `$(name)` in a file with `params`"
+            }
+        };
+        return Err(wrong(span, problem));
+    }
+    find("$(", ')')
+        .map_or(Ok(()), |span| Err(wrong(span, "`$(` has a meaning only in a file with `params`")))
+}
+
+/// Checks that no character of a password has ended the authority.
+fn check_password(authority: &str, path: &str, end: usize) -> Result<(), TargetError> {
+    let is_port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_cut = match authority.split_once(':') {
+        Some((user, rest)) => !user.starts_with('[') && !is_port(rest) && path.contains('@'),
+        None => false,
+    };
+    match (path.chars().next(), is_cut && !authority.contains('@')) {
+        (Some(letter), true) => {
+            let code = u32::from(letter);
+            let problem = format!("in a password `{letter}` is written %{code:02X}");
+            Err(TargetError { span: end..end + 1, problem })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Splits an authority that begins at `begin` into user and password, and the rest with its
+/// beginning.
+fn split_userinfo(
+    text: &str,
+    begin: usize,
+    scheme: Scheme,
+) -> Result<(Option<Credentials>, &str, usize), TargetError> {
+    let Some((userinfo, rest)) = text.rsplit_once('@') else { return Ok((None, text, begin)) };
+    if scheme == Scheme::Tcp {
+        let problem = "plain TCP has no user and password; send them in a step, as the server \
+                       asks for them";
+        return Err(wrong(begin..begin + userinfo.len(), problem));
+    }
+    let credentials = Credentials::parse(userinfo, begin)?;
+    Ok((credentials, rest, begin + userinfo.len() + 1))
+}
+
+/// Splits an authority that begins at `begin` into the host, and the port if there is one.
 fn split_authority(
     text: &str,
     begin: usize,
     scheme: Scheme,
-) -> Result<(&str, Option<&str>, usize), TargetError> {
+) -> Result<(String, Option<&str>), TargetError> {
     let (end, scheme) = (begin + text.len(), scheme.as_str());
-    let some = |port: &str| !port.is_empty();
+    let some = |port: &&str| !port.is_empty();
     if let Some(bracketed) = text.strip_prefix('[') {
         let Some((host, after)) = bracketed.split_once(']') else {
             let problem = format!("the bracket is not closed: {scheme}://[::1]:5555");
             return Err(TargetError { span: begin..end, problem });
         };
-        if host.parse::<Ipv6Addr>().is_err() {
-            let at = begin + 1..begin + 1 + host.len();
-            return Err(wrong(at, "this is not an IPv6 address"));
+        if !after.is_empty() && !after.starts_with(':') {
+            let problem = "after `]` only a port may follow: [::1]:5555";
+            return Err(wrong(end - after.len()..end, problem));
         }
-        return Ok((host, after.strip_prefix(':').filter(|port| some(port)), begin));
+        let host = check_ipv6(host, begin + 1)?;
+        return Ok((host, after.strip_prefix(':').filter(some)));
     }
     if text.bytes().filter(|&byte| byte == b':').count() > 1 {
         let problem = match text.contains(',') {
@@ -179,7 +249,33 @@ fn split_authority(
         return Err(TargetError { span: begin..end, problem });
     }
     let (host, port) = text.split_once(':').unwrap_or((text, ""));
-    Ok((host, Some(port).filter(|port| some(port)), begin))
+    let is_plain = host.chars().all(|c| c.is_alphanumeric() || "-._,".contains(c));
+    if !is_plain || host.split(',').any(str::is_empty) {
+        return Err(wrong(begin..begin + host.len(), "expected a host name or an address"));
+    }
+    Ok((host.to_owned(), Some(port).filter(some)))
+}
+
+/// Checks an IPv6 address that begins at `at`. It may have a zone, whose `%` a URL may encode (RFC
+/// 6874 section 2).
+fn check_ipv6(text: &str, at: usize) -> Result<String, TargetError> {
+    let (address, zone) = match text.split_once('%') {
+        Some((address, zone)) => {
+            let zone = zone.strip_prefix("25").filter(|zone| !zone.is_empty()).unwrap_or(zone);
+            (address, Some(zone))
+        }
+        None => (text, None),
+    };
+    if address.parse::<Ipv6Addr>().is_err() {
+        return Err(wrong(at..at + address.len(), "this is not an IPv6 address"));
+    }
+    let Some(zone) = zone else { return Ok(address.to_owned()) };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+    if zone.is_empty() || !zone.chars().all(is_name) {
+        let span = at + address.len()..at + text.len();
+        return Err(wrong(span, "a zone is the name of an interface: [fe80::1%eth0]"));
+    }
+    Ok(format!("{address}%{zone}"))
 }
 
 fn parse_port(text: &str, at: usize) -> Result<u16, TargetError> {
@@ -215,7 +311,7 @@ impl FromStr for Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, host, port, path } = self;
+        let Self { scheme, credentials: _, host, port, path } = self;
         let scheme = scheme.as_str();
         if host.contains(':') {
             write!(f, "{scheme}://[{host}]:{port}{path}")
@@ -286,6 +382,7 @@ mod tests {
             ("tcp://host:4444", "host", 4444),
             ("tcp://a-b.example.com:1", "a-b.example.com", 1),
             ("tcp://10.0.0.2,b.example.com:4000", "10.0.0.2,b.example.com", 4000),
+            ("tcp://[fe80::1%eth0]:5555", "fe80::1%eth0", 5555),
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
@@ -308,12 +405,38 @@ mod tests {
             ("ws://[::1]:9000", "::1", 9000, "", "", "[::1]:9000"),
             ("ws://one,two:9000", "one,two", 9000, "", "", "one:9000"),
             ("ws://h:1?a=b", "h", 1, "/?a=b", "ws://h:1/?a=b", "h:1"),
+            ("WS://h:1/@a", "h", 1, "/@a", "ws://h:1/@a", "h:1"),
+            ("ws://u:p%40@h:1/a@b", "h", 1, "/a@b", "ws://h:1/a@b", "h:1"),
+            ("ws://u@[::1]", "::1", 80, "", "ws://[::1]:80", "[::1]"),
+            (
+                "ws://[fe80::1%25eth0]:9",
+                "fe80::1%eth0",
+                9,
+                "",
+                "ws://[fe80::1%eth0]:9",
+                "[fe80::1]:9",
+            ),
         ] {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.scheme, Scheme::Ws);
             assert_eq!((target.host.as_str(), target.port), (host, port), "{text}");
             assert_eq!((target.path.as_str(), target.host_header().as_str()), (path, header));
             assert_eq!(target.to_string(), if shown.is_empty() { text } else { shown });
+        }
+    }
+
+    #[test]
+    fn only_the_url_has_user_and_password() {
+        for (text, url) in [
+            ("http://user:p%40ss@h:1", "http://user:p%40ss@h:1"),
+            ("ws://a@corp:b@h/chat", "ws://a%40corp:b@h:80/chat"),
+            ("ws://user@h:1/", "ws://user:@h:1/"),
+            ("ws://@h:1/", "ws://h:1/"),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!(target.url(), url);
+            assert_eq!(Target::parse(url).unwrap(), target);
+            assert!(!target.to_string().contains('@'));
         }
     }
 
@@ -344,6 +467,20 @@ mod tests {
             ("tcp://:5555", "", "expected a host"),
             ("tcp://a b:5555", "a b", "expected a host"),
             ("tcp://a,:5555", "a,", "expected a host"),
+            ("tcp://user:pw@h:1", "user:pw", "plain TCP has no user"),
+            ("ws://user:pw@::1/a", "::1", "needs brackets"),
+            ("ws://user:pw@/a", "", "expected a host"),
+            ("ws://user:p%@h/a", "%", "written %25"),
+            ("http://user:p/w@h", "/", "written %2F"),
+            ("http://user:p?w@h", "?", "written %3F"),
+            ("ws://user:p#w@h", "#", "written %23"),
+            ("tcp://[::1]5555", "5555", "only a port"),
+            ("tcp://[::g%eth0]:5", "::g", "not an IPv6"),
+            ("tcp://[fe80::1%]:5", "%", "name of an interface"),
+            ("ws://${env.HOST}:1/a", "${env.HOST}", "no variables: all users"),
+            ("${url}", "${url}", "no variables: all users"),
+            ("ws://h:1/a?b=${user.id}&c=d", "${user.id}", "path of each user"),
+            ("ws://$(host):1/a", "$(host)", "file with `params`"),
         ] {
             let error = Target::parse(text).expect_err(text);
             assert_eq!(&text[error.span.clone()], at, "{text}: {error}");

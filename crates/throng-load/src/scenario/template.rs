@@ -4,6 +4,7 @@
 //! nothing else.
 
 use std::fmt;
+use std::ops::Range;
 
 use super::escape::Escape;
 use super::template_error::TemplateError;
@@ -28,6 +29,14 @@ pub enum Segment {
     Variable(Variable, Escape),
 }
 
+impl Segment {
+    /// Creates the segment of a variable in the form that its place needs. A raw value has none.
+    pub(crate) fn escaped(variable: &Variable, escape: Escape) -> Self {
+        let escape = if variable.is_raw() { Escape::None } else { escape };
+        Self::Variable(variable.clone(), escape)
+    }
+}
+
 impl Template {
     /// Parses `text`, which uses no names of its scenario; `$${` stands for a plain `${`.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
@@ -40,46 +49,50 @@ impl Template {
         text: &str,
         names: &mut VariableNames,
     ) -> Result<Self, Vec<TemplateError>> {
-        let (mut segments, mut errors) = (Vec::new(), Vec::new());
+        Self::parse_pieces(text, names, &|piece, _| Ok(piece.as_bytes().to_vec()))
+    }
+
+    /// Parses `text`, whose pieces between the variables stand for the bytes that `read` returns,
+    /// from a piece and the byte at which it begins. Returns all mistakes in it, at least one.
+    pub(super) fn parse_pieces(
+        text: &str,
+        names: &mut VariableNames,
+        read: &dyn Fn(&str, usize) -> Result<Vec<u8>, TemplateError>,
+    ) -> Result<Self, Vec<TemplateError>> {
+        let mut parts = Vec::new();
         let mut at = 0;
-        let literal = |text: &str| Segment::Literal(text.as_bytes().into());
+        let piece = |range: Range<usize>| {
+            read(&text[range.clone()], range.start).map(|bytes| Segment::Literal(bytes.into()))
+        };
         while let Some(found) = text[at..].find("${") {
             let open = at + found;
             if text[at..open].ends_with('$') {
-                segments.push(literal(&text[at..open - 1]));
-                segments.push(literal("${"));
+                parts.extend([piece(at..open - 1), piece(open..open + 2)]);
                 at = open + 2;
                 continue;
             }
-            segments.push(literal(&text[at..open]));
-            let Some(parsed) = variable_parser::parse(text, open + 2, names) else {
-                errors.push(TemplateError {
+            parts.push(piece(at..open));
+            let parsed = variable_parser::parse(text, open + 2, names);
+            // The parser has found one mistake. What follows has mistakes of its own.
+            let after = text[open..].find('}').map_or(text.len(), |close| open + close + 1);
+            let part = parsed.unwrap_or_else(|| {
+                Err(TemplateError {
                     span: open..text.len(),
                     title: "a variable is not closed".to_owned(),
                     label: "`}` is missing; a plain `${` is written `$${`".to_owned(),
-                });
-                return Err(errors);
-            };
-            let (variable, close) = match parsed {
-                Ok(parsed) => parsed,
-                Err(error) => {
-                    errors.push(error);
-                    // The parser has found one. What follows has mistakes of its own.
-                    at = text[open..].find('}').map_or(text.len(), |close| open + close + 1);
-                    continue;
-                }
-            };
-            segments.push(match variable {
+                })
+            });
+            at = part.as_ref().map_or(after, |(_, close)| close + 1);
+            parts.push(part.map(|(variable, _)| match variable {
                 Variable::Text(text) => Segment::Literal(text.into_boxed_bytes()),
                 variable => Segment::Variable(variable, Escape::None),
-            });
-            at = close + 1;
+            }));
         }
-        if !errors.is_empty() {
-            return Err(errors);
+        parts.push(piece(at..text.len()));
+        if parts.iter().any(Result::is_err) {
+            return Err(parts.into_iter().filter_map(Result::err).collect());
         }
-        segments.push(literal(&text[at..]));
-        Ok(Self::from_segments(segments))
+        Ok(Self::from_segments(parts.into_iter().flatten()))
     }
 
     /// Creates a template from segments. Joins neighbouring literals.
@@ -147,7 +160,7 @@ impl Template {
     /// Returns the template with its variables in another form. Literals stay.
     pub(crate) fn with_escape(&self, escape: Escape) -> Self {
         let segments = self.segments.iter().map(|segment| match segment {
-            Segment::Variable(variable, _) => Segment::Variable(variable.clone(), escape),
+            Segment::Variable(variable, _) => Segment::escaped(variable, escape),
             literal @ Segment::Literal(_) => literal.clone(),
         });
         Self::from_segments(segments)
@@ -178,9 +191,25 @@ impl Template {
         }
     }
 
+    /// Reports whether a value of it is written as it is, whatever its place needs.
+    pub(crate) fn has_raw(&self) -> bool {
+        self.variables().any(Variable::is_raw)
+    }
+
     /// Reports whether it is nothing but one variable.
     pub(crate) fn is_one_variable(&self) -> bool {
         matches!(&*self.segments, [Segment::Variable(..)])
+    }
+
+    /// Returns the template as one in hexadecimal is written.
+    pub(crate) fn in_hexadecimal(&self) -> String {
+        let shown = self.segments.iter().map(|segment| match segment {
+            Segment::Literal(bytes) => {
+                bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ")
+            }
+            Segment::Variable(variable, _) => format!("${{{variable}}}"),
+        });
+        shown.collect::<Vec<_>>().join(" ")
     }
 
     /// Returns an upper bound of the rendered length, in bytes.
@@ -304,6 +333,25 @@ mod tests {
     }
 
     #[test]
+    fn a_raw_value_has_no_form_of_its_place() {
+        let template = Template::parse("/a${'/b'}${raw('/c d')}${choice('/e f')}").unwrap();
+        for (escape, rendered) in
+            [(Escape::None, "/a/b/c d/e f"), (Escape::Percent, "/a/b/c d%2Fe%20f")]
+        {
+            let mut out = Vec::new();
+            template.with_escape(escape).render(&mut vars(), &mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), rendered);
+        }
+    }
+
+    #[test]
+    fn a_stored_value_may_have_the_name_of_a_function() {
+        let mut names = VariableNames::default();
+        names.define("length", false);
+        assert!(Template::parse_with("${length} ${length('a')}", &mut names).is_ok());
+    }
+
+    #[test]
     fn stored_whole_numbers_are_computed_with() {
         let mut names = VariableNames::default();
         let slot = names.define("page", true);
@@ -379,6 +427,16 @@ mod tests {
             ("${time('h')}", "time('h')", "time()"),
             ("${base64()}", "base64()", "base64('user:password')"),
             ("${bas64('a')}", "bas64", "base64(x)"),
+            ("${raw()}", "raw()", "raw(row.path)"),
+            ("${json(raw('a'))}", "json(raw('a'))", "around the whole value"),
+            ("${choice(raw('a'), 'b')}", "choice(raw('a'), 'b')", "around the whole value"),
+            ("${1 + raw(2)}", "raw(2)", "this is a text"),
+            ("${u8(1)}", "u8(1)", "in `binary`"),
+            ("${raw(varint(1))}", "raw(varint(1))", "in `binary`"),
+            ("${json(u8(1))}", "json(u8(1))", "json(base64(x))"),
+            ("${u8(256)}", "u8(256)", "at most 255"),
+            ("${u16(1, 'be')}", "u16(1, 'be')", "2 given"),
+            ("${length(uuid())}", "length(uuid())", "keep it with `set`"),
             ("${env.THRONG_NO_SUCH}", "env.THRONG_NO_SUCH", "export THRONG_NO_SUCH="),
             ("${sent.body}", "sent.body", "no step before it sends"),
             ("${}", "", "use user.id"),

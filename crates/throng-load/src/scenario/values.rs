@@ -1,12 +1,15 @@
 //! Reading single values: durations, rates, sizes, bytes and texts.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use throng_base::units::{parse_bytes, parse_duration, parse_rate, show_count};
 
+use super::Protocol;
 use super::node::Node;
 use super::reader::Reader;
 use super::template::Template;
+use super::template_error::TemplateError;
 
 /// Reads a duration above zero.
 pub(crate) fn positive_duration(
@@ -55,21 +58,32 @@ pub(crate) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> 
     Some(rate)
 }
 
-/// Reads the text of a message, which is not empty.
+/// Reads the text of a message. Over TCP it is not empty.
 pub(crate) fn read_message_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     let text = reader.text(node, "`send`", "a text")?;
     let template = reader.template(node, text)?;
-    if template.segments().is_empty() {
-        reader.error(node.span.clone(), "an empty message cannot be sent", "at least one byte");
+    if template.segments().is_empty() && reader.protocol == Protocol::Tcp {
+        let label = "a stream of TCP has no messages: at least one byte";
+        reader.error(node.span.clone(), "nothing would be sent", label);
         return None;
     }
     Some(template)
 }
 
-/// Reads pairs of hexadecimal digits, with optional spaces between the bytes.
-pub(crate) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Vec<u8>> {
+/// Reads bytes: pairs of hexadecimal digits, with optional spaces and variables between the bytes.
+pub(crate) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
     let expected = "bytes in hexadecimal such as de ad be ef";
     let text = reader.text(node, what, expected)?;
+    let title = format!("{what} must be {expected}");
+    reader.binary_template(node, text, &|piece, at| parse_hex(piece, at, &title))
+}
+
+/// Parses pairs of hexadecimal digits, which begin at byte `begin`.
+fn parse_hex(text: &str, begin: usize, title: &str) -> Result<Vec<u8>, TemplateError> {
+    let wrong = |span: Range<usize>, label: &str| {
+        let span = begin + span.start..begin + span.end;
+        Err(TemplateError { span, title: title.to_owned(), label: label.to_owned() })
+    };
     let mut bytes = Vec::new();
     let mut high: Option<(usize, u8)> = None;
     for (at, letter) in text.char_indices() {
@@ -81,28 +95,30 @@ pub(crate) fn read_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Opti
                 bytes.push(first << 4 | value);
                 high = None;
             }
-            (None, _) => {
-                let span = reader.inner_span(node, at..at + letter.len_utf8());
-                let label = if high.is_some() {
-                    "the second digit of a byte belongs here"
-                } else {
-                    "not one of 0-9a-f"
-                };
-                reader.error(span, format!("{what} must be {expected}"), label);
-                return None;
+            (None, Some(_)) => {
+                let span = at..at + letter.len_utf8();
+                return wrong(span, "the second digit of a byte belongs here");
+            }
+            (None, None) => {
+                let span = at..at + letter.len_utf8();
+                return wrong(span, "not one of 0-9a-f; a text is written ${'text'}");
             }
         }
     }
-    if let Some((at, _)) = high {
-        let span = reader.inner_span(node, at..at + 1);
-        reader.error(span, format!("{what} must be {expected}"), "the second digit is missing");
-        return None;
+    match high {
+        Some((at, _)) => wrong(at..at + 1, "the second digit is missing"),
+        None => Ok(bytes),
     }
-    if bytes.is_empty() {
+}
+
+/// Reads bytes of which there is at least one.
+pub(crate) fn read_some_hex(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Template> {
+    let template = read_hex(reader, node, what)?;
+    if template.segments().is_empty() {
         reader.error(node.span.clone(), format!("{what} is empty"), "at least one byte");
         return None;
     }
-    Some(bytes)
+    Some(template)
 }
 
 /// Reads the length of a message of at most `most` bytes, which the second part says in words.

@@ -60,6 +60,26 @@ pub enum Variable {
     Json(Box<Self>),
     /// `sha256(x)`: the SHA-256 of x, in hexadecimal.
     Sha256(Box<Self>),
+    /// `raw(x)`: x without the form that its place needs. It is the whole value.
+    Raw(Box<Self>),
+    /// `length(x)`: the number of bytes of x.
+    Length(Box<Self>),
+    /// `u16(x)` and the like: x as a whole number of this many bytes.
+    Integer {
+        /// 1, 2, 4 or 8.
+        bytes: u8,
+        /// True if the lowest byte is the first: `u16(x, 'le')`.
+        is_little: bool,
+        /// x.
+        value: Box<Self>,
+    },
+    /// `varint(x)`: x in groups of seven bits, the lowest first, as MQTT and Protocol Buffers have
+    /// it.
+    Varint(Box<Self>),
+    /// `from_hex(x)`: the bytes that x names in hexadecimal.
+    FromHex(Box<Self>),
+    /// `from_base64(x)`: the bytes of which x is the Base64.
+    FromBase64(Box<Self>),
     /// `a + b` and the like.
     Arithmetic(Box<Arithmetic>),
 }
@@ -100,12 +120,23 @@ pub struct VariableScope<'a> {
     pub probe: &'a [u8],
     /// Seed of the run, from which the random numbers of topics follow.
     pub seed: u64,
+    /// The first value that could not be written.
+    pub fault: Option<&'static str>,
 }
 
 impl<'a> VariableScope<'a> {
     /// Creates the scope of a user that has stored nothing, without data files.
     pub fn new(user_id: u64, prng: Prng) -> Self {
-        Self { user_id, counter: 0, prng, stored: &[], tables: &[], probe: &[], seed: 0 }
+        Self {
+            user_id,
+            counter: 0,
+            prng,
+            stored: &[],
+            tables: &[],
+            probe: &[],
+            seed: 0,
+            fault: None,
+        }
     }
 
     /// Returns the values from which topics are rendered: the same ones each time.
@@ -115,8 +146,15 @@ impl<'a> VariableScope<'a> {
     }
 }
 
+impl VariableScope<'_> {
+    /// Notes that a value cannot be written.
+    fn fail(&mut self, fault: &'static str) {
+        self.fault.get_or_insert(fault);
+    }
+}
+
 impl Variable {
-    /// Appends the value.
+    /// Appends the value. If it has none, notes it in the scope.
     pub(crate) fn write(&self, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
         match self {
             Self::Text(text) => out.extend_from_slice(text.as_bytes()),
@@ -136,6 +174,25 @@ impl Variable {
                 values[index].write(scope, out);
             }
             Self::Uuid => write_uuid(&mut scope.prng, out),
+            Self::Raw(inner) => inner.write(scope, out),
+            Self::Integer { bytes, is_little, value } => {
+                write_integer(value.integer(scope), usize::from(*bytes), *is_little, scope, out);
+            }
+            Self::Varint(value) => write_varint(value.integer(scope), scope, out),
+            Self::FromHex(inner) => {
+                let value = inner.rendered(scope);
+                match read_hex(&value) {
+                    Some(bytes) => out.extend(bytes),
+                    None => scope.fail("a value of `from_hex` that is not hexadecimal"),
+                }
+            }
+            Self::FromBase64(inner) => {
+                let value = inner.rendered(scope);
+                match STANDARD.decode(value.trim_ascii()) {
+                    Ok(bytes) => out.extend(bytes),
+                    Err(_) => scope.fail("a value of `from_base64` that is not Base64"),
+                }
+            }
             Self::Base64(inner) => transform(inner, scope, out, |bytes, out| {
                 let begin = out.len();
                 out.resize(begin + base64_bytes(bytes.len()), 0);
@@ -159,8 +216,25 @@ impl Variable {
             | Self::Number(_)
             | Self::Random(..)
             | Self::Time(_)
+            | Self::Length(_)
             | Self::Arithmetic(_) => write_number(self.number(scope), out),
         }
+    }
+
+    /// Returns the value in a buffer of its own.
+    fn rendered(&self, scope: &mut VariableScope<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(scope, &mut out);
+        out
+    }
+
+    /// Returns the value as a whole number, of a text that is one, too.
+    fn integer(&self, scope: &mut VariableScope<'_>) -> Option<i128> {
+        if self.is_number() {
+            return Some(self.number(scope));
+        }
+        let value = self.rendered(scope);
+        str::from_utf8(&value).ok()?.trim().parse().ok()
     }
 
     /// Computes a whole number; 0 for a text, and for a stored value that an error left out.
@@ -175,6 +249,7 @@ impl Variable {
                 (since.unwrap_or_default().as_nanos() / u128::from(*unit_ns)) as i128
             }
             Self::Arithmetic(arithmetic) => arithmetic.number(scope),
+            Self::Length(inner) => inner.rendered(scope).len() as i128,
             Self::Stored { slot, .. } => {
                 let value = scope.stored.get(usize::from(*slot));
                 let digits = value.and_then(|value| std::str::from_utf8(value).ok());
@@ -193,6 +268,7 @@ impl Variable {
                 | Self::Number(_)
                 | Self::Random(..)
                 | Self::Time(_)
+                | Self::Length(_)
                 | Self::Arithmetic(_)
                 | Self::Stored { is_number: true, .. }
         )
@@ -205,6 +281,7 @@ impl Variable {
             Self::Choice(values) => {
                 Self::Choice(values.iter().map(Self::with_sample_values).collect())
             }
+            Self::Raw(inner) => Self::Raw(Box::new(inner.with_sample_values())),
             known => known.clone(),
         }
     }
@@ -221,6 +298,9 @@ impl Variable {
             Self::Base64(inner) => base64_bytes(inner.bytes_max()),
             Self::Json(inner) => 2 + super::escape::Escape::Json.bytes_max(inner.bytes_max()),
             Self::Sha256(_) => 64,
+            Self::Raw(inner) | Self::FromHex(inner) | Self::FromBase64(inner) => inner.bytes_max(),
+            Self::Integer { bytes, .. } => usize::from(*bytes),
+            Self::Varint(_) => VARINT_BYTES_MAX,
             _ => DIGITS_MAX,
         }
     }
@@ -230,10 +310,33 @@ impl Variable {
         is(self)
             || match self {
                 Self::Choice(values) => values.iter().any(|value| value.any(is)),
-                Self::Base64(inner) | Self::Json(inner) | Self::Sha256(inner) => inner.any(is),
+                Self::Base64(inner)
+                | Self::Json(inner)
+                | Self::Sha256(inner)
+                | Self::Raw(inner)
+                | Self::Length(inner)
+                | Self::Varint(inner)
+                | Self::FromHex(inner)
+                | Self::FromBase64(inner)
+                | Self::Integer { value: inner, .. } => inner.any(is),
                 Self::Arithmetic(arithmetic) => arithmetic.left.any(is) || arithmetic.right.any(is),
                 _ => false,
             }
+    }
+
+    /// Reports whether its value stays as it is, whatever its place needs.
+    pub(crate) const fn is_raw(&self) -> bool {
+        matches!(self, Self::Raw(_))
+    }
+
+    /// Reports whether its value is bytes, and perhaps no text.
+    pub(super) fn is_of_bytes(&self) -> bool {
+        match self {
+            Self::Integer { .. } | Self::Varint(_) | Self::FromHex(_) | Self::FromBase64(_) => true,
+            Self::Raw(inner) => inner.is_of_bytes(),
+            Self::Choice(values) => values.iter().any(Self::is_of_bytes),
+            _ => false,
+        }
     }
 
     /// Returns the name of the first part whose value is drawn anew each time.
@@ -269,6 +372,15 @@ impl fmt::Display for Variable {
             Self::Base64(inner) => write!(f, "base64({inner})"),
             Self::Json(inner) => write!(f, "json({inner})"),
             Self::Sha256(inner) => write!(f, "sha256({inner})"),
+            Self::Raw(inner) => write!(f, "raw({inner})"),
+            Self::Length(inner) => write!(f, "length({inner})"),
+            Self::Integer { bytes, is_little, value } => {
+                let order = if *is_little { ", 'le'" } else { "" };
+                write!(f, "u{}({value}{order})", bytes * 8)
+            }
+            Self::Varint(inner) => write!(f, "varint({inner})"),
+            Self::FromHex(inner) => write!(f, "from_hex({inner})"),
+            Self::FromBase64(inner) => write!(f, "from_base64({inner})"),
             Self::Arithmetic(arithmetic) => {
                 let Arithmetic { left, operator, right } = &**arithmetic;
                 let sign = match operator {
@@ -310,6 +422,54 @@ fn transform(
     write(&out[begin..], &mut written);
     out.truncate(begin);
     out.extend_from_slice(&written);
+}
+
+/// Appends a whole number of this many bytes. Notes a number that does not fit.
+fn write_integer(
+    number: Option<i128>,
+    bytes: usize,
+    is_little: bool,
+    scope: &mut VariableScope<'_>,
+    out: &mut Vec<u8>,
+) {
+    let Some(number) = number else { return scope.fail(NOT_WHOLE) };
+    let number =
+        u64::try_from(number).ok().filter(|number| bytes == 8 || number >> (bytes * 8) == 0);
+    let Some(number) = number else {
+        return scope.fail(match bytes {
+            1 => "a number that does not fit into `u8`",
+            2 => "a number that does not fit into `u16`",
+            4 => "a number that does not fit into `u32`",
+            _ => "a number that does not fit into `u64`",
+        });
+    };
+    match is_little {
+        true => out.extend_from_slice(&number.to_le_bytes()[..bytes]),
+        false => out.extend_from_slice(&number.to_be_bytes()[8 - bytes..]),
+    }
+}
+
+/// Appends a number in groups of seven bits, the lowest first; each byte but the last has its
+/// highest bit set (MQTT 5.0 section 1.5.5).
+fn write_varint(number: Option<i128>, scope: &mut VariableScope<'_>, out: &mut Vec<u8>) {
+    let Some(number) = number else { return scope.fail(NOT_WHOLE) };
+    let Ok(mut number) = u64::try_from(number) else {
+        return scope.fail("a number that does not fit into `varint`");
+    };
+    while number > 0x7f {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Returns the bytes that a text names in hexadecimal; blanks between them are skipped.
+fn read_hex(text: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| char::from(*byte).to_digit(16).map(|digit| digit as u8);
+    let digits = text.iter().filter(|byte| !byte.is_ascii_whitespace()).map(digit);
+    let digits = digits.collect::<Option<Vec<_>>>()?;
+    let is_whole = digits.len() % 2 == 0;
+    is_whole.then(|| digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }
 
 fn write_uuid(prng: &mut Prng, out: &mut Vec<u8>) {
@@ -359,6 +519,9 @@ const fn base64_bytes(bytes: usize) -> usize {
 
 /// Separates the random numbers of topics from all others of a user.
 const TOPIC_SEED: u64 = 0x746f_7069_6373;
+const NOT_WHOLE: &str = "a value that is no whole number";
+/// Bytes of a variable-length number of 64 bits.
+const VARINT_BYTES_MAX: usize = 10;
 /// Most digits of a number, with its sign.
 const DIGITS_MAX: usize = 40;
 const UUID_BYTES: usize = 36;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::data::DataTable;
 use super::escape::Escape;
-use super::function::FUNCTIONS;
+use super::function::{FUNCTIONS, Function};
 use super::inputs::ScenarioInputs;
 use super::variable::Variable;
 
@@ -38,6 +38,8 @@ pub(crate) struct VariableNames {
     steps: StepOwner,
     /// True in the broadcast of a probe.
     has_probe: bool,
+    /// True in a binary message.
+    is_binary: bool,
     /// The place that variables of the environment are read from.
     pub(super) inputs: ScenarioInputs,
     /// Environment variables that were used, with their values.
@@ -79,6 +81,7 @@ impl Default for VariableNames {
             teardown_columns: Vec::new(),
             steps: StepOwner::Users,
             has_probe: false,
+            is_binary: false,
             inputs: ScenarioInputs::default(),
             environment: BTreeMap::new(),
             secrets: Vec::new(),
@@ -200,12 +203,28 @@ impl VariableNames {
         own.chain(self.defined.iter().cloned()).chain(columns).collect()
     }
 
+    /// Returns the functions that have a place here.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &'static Function> + use<> {
+        let is_binary = self.is_binary;
+        FUNCTIONS.iter().filter(move |function| is_binary || !function.is_of_bytes)
+    }
+
+    /// Sets whether variables are parts of a binary message.
+    pub(super) fn set_binary(&mut self, is_binary: bool) {
+        self.is_binary = is_binary;
+    }
+
+    /// Reports whether variables are parts of a binary message.
+    pub(super) fn is_binary(&self) -> bool {
+        self.is_binary
+    }
+
     /// Returns a label that lists what can be used.
     pub(super) fn list(&self) -> String {
         let mut known = self.known();
         known.truncate(LIST_MAX);
         let known = known.iter().map(String::as_str);
-        let functions = FUNCTIONS.iter().map(|function| function.usage);
+        let functions = self.functions().map(|function| function.usage);
         let all: Vec<_> = known.chain(["env.NAME"]).chain(functions).collect();
         format!(
             "use {}, what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a \

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use throng_base::units::nearest;
 
-use super::function::{FUNCTIONS, Function};
+use super::function::Function;
 use super::template_error::TemplateError;
 use super::variable::{Arithmetic, Operator, Variable};
 use super::variable_names::{NameError, VariableNames};
@@ -19,7 +19,7 @@ pub(super) fn parse(
     text[at..].find('}')?;
     let mut parser = Parser { text, at, depth: 0, names };
     let parsed = parser.sum().and_then(|variable| match parser.rest().chars().next() {
-        Some('}') => Ok((variable, parser.at)),
+        Some('}') => parser.check_place(&variable, at).map(|()| (variable, parser.at)),
         _ => Err(parser.error_to_end("this does not belong here", "expected `}`")),
     });
     Some(parsed)
@@ -90,6 +90,16 @@ impl<'a> Parser<'a, '_> {
             _ => "this is a text; user.id, counter, random(a,b) and numbers can be computed with",
         };
         Err(self.error(span, "arithmetic needs whole numbers", label.to_owned()))
+    }
+
+    /// Checks that the place of the variable has room for its value.
+    fn check_place(&self, variable: &Variable, begin: usize) -> Result<(), TemplateError> {
+        if !variable.is_of_bytes() || self.names.is_binary() {
+            return Ok(());
+        }
+        let title = format!("`{variable}` is bytes, and this is a text");
+        let label = "it belongs in `binary`, or over TCP in `hex`".to_owned();
+        Err(self.error(begin..self.at, &title, label))
     }
 
     fn atom(&mut self) -> Parsed {
@@ -169,20 +179,27 @@ impl<'a> Parser<'a, '_> {
             "counter" => return Ok(Variable::Counter),
             _ => {}
         }
-        if let Some(Function { example, .. }) = Function::of(name) {
-            let title = format!("`{name}` is a function");
-            return Err(self.error(span, &title, format!("as in ${{{example}}}")));
+        match (self.names.find(name), Function::of(name)) {
+            // A stored value may have the name of a function.
+            (Ok(variable), _) => Ok(variable),
+            (Err(_), Some(Function { example, .. })) => {
+                let title = format!("`{name}` is a function");
+                Err(self.error(span, &title, format!("as in ${{{example}}}")))
+            }
+            (Err(why), None) => Err(self.no_value(name, span, why)),
         }
-        match self.names.find(name) {
-            Ok(variable) => Ok(variable),
-            Err(NameError::Unknown) => Err(self.unknown(name, span)),
-            Err(NameError::Other { title, label }) => Err(self.error(span, &title, label)),
+    }
+
+    fn no_value(&self, name: &str, span: Range<usize>, why: NameError) -> TemplateError {
+        match why {
+            NameError::Unknown => self.unknown(name, span),
+            NameError::Other { title, label } => self.error(span, &title, label),
         }
     }
 
     fn unknown(&self, name: &str, span: Range<usize>) -> TemplateError {
         let known = self.names.known();
-        let functions = FUNCTIONS.iter().map(|function| function.name);
+        let functions = self.names.functions().map(|function| function.name);
         let known = known.iter().map(String::as_str).chain(functions);
         let names = known.collect::<Vec<_>>();
         let last = |known: &&str| known.rsplit('.').next().unwrap_or_default().to_owned();
@@ -227,14 +244,11 @@ impl<'a> Parser<'a, '_> {
 
     fn function(&self, name: &str, span: Range<usize>, mut arguments: Vec<Variable>) -> Parsed {
         let count = arguments.len();
+        self.check_arguments(name, span.clone(), &arguments)?;
         let one = |arguments: &mut Vec<Variable>| arguments.pop().map(Box::new);
         let made = match (name, &arguments[..]) {
-            ("random", [Variable::Number(low), Variable::Number(high)]) if low <= high => {
-                Some(Variable::Random(*low, *high))
-            }
             ("random", [Variable::Number(low), Variable::Number(high)]) => {
-                let label = format!("{low} is more than {high}: random({high},{low})");
-                return Err(self.error(span, "the range of a random number is empty", label));
+                Some(Variable::Random(*low, *high))
             }
             ("choice", [_, ..]) => Some(Variable::Choice(std::mem::take(&mut arguments).into())),
             ("uuid", []) => Some(Variable::Uuid),
@@ -248,7 +262,12 @@ impl<'a> Parser<'a, '_> {
             ("base64", [_]) => one(&mut arguments).map(Variable::Base64),
             ("json", [_]) => one(&mut arguments).map(Variable::Json),
             ("sha256", [_]) => one(&mut arguments).map(Variable::Sha256),
-            _ => None,
+            ("raw", [_]) => one(&mut arguments).map(Variable::Raw),
+            ("length", [_]) => one(&mut arguments).map(Variable::Length),
+            ("varint", [_]) => one(&mut arguments).map(Variable::Varint),
+            ("from_hex", [_]) => one(&mut arguments).map(Variable::FromHex),
+            ("from_base64", [_]) => one(&mut arguments).map(Variable::FromBase64),
+            _ => integer(name, arguments),
         };
         made.ok_or_else(|| {
             let needs = match name {
@@ -256,6 +275,7 @@ impl<'a> Parser<'a, '_> {
                 "choice" => "at least one value",
                 "uuid" => "no arguments",
                 "time" => "no arguments, or 's', 'ms' or 'us'",
+                "u8" | "u16" | "u32" | "u64" => "one value, and 'le' for the lowest byte first",
                 _ => "one value",
             };
             let title = format!("`{name}` takes {needs}");
@@ -263,6 +283,41 @@ impl<'a> Parser<'a, '_> {
             let label = format!("{count} given; as in ${{{example}}}");
             self.error(span, &title, label)
         })
+    }
+
+    /// Reports arguments that the function of this name can do nothing with.
+    fn check_arguments(
+        &self,
+        name: &str,
+        span: Range<usize>,
+        arguments: &[Variable],
+    ) -> Result<(), TemplateError> {
+        if let Some(inner) = arguments.iter().find(|argument| argument.is_raw()) {
+            let title = format!("`{inner}` is within `{name}`");
+            let label = "`raw` is around the whole value, as in ${raw(choice('a', 'b'))}";
+            return Err(self.error(span, &title, label.to_owned()));
+        }
+        match (name, arguments) {
+            ("random", [Variable::Number(low), Variable::Number(high)]) if low > high => {
+                let label = format!("{low} is more than {high}: random({high},{low})");
+                Err(self.error(span, "the range of a random number is empty", label))
+            }
+            ("json", [inner]) if inner.is_of_bytes() => {
+                let title = format!("`{inner}` is bytes, and JSON has only texts");
+                Err(self.error(span, &title, "as in ${json(base64(x))}".to_owned()))
+            }
+            ("length", [inner]) if inner.drawn().is_some() => {
+                let label = "keep it with `set` before this step, and use its name in both places";
+                Err(self.error(span, "each use of this value has another length", label.to_owned()))
+            }
+            ("u8" | "u16" | "u32" | "u64", [Variable::Number(number), ..])
+                if number.checked_shr(bits_of(name)).unwrap_or(0) > 0 =>
+            {
+                let label = format!("at most {}", u64::MAX >> (64 - bits_of(name)));
+                Err(self.error(span, &format!("{number} does not fit into `{name}`"), label))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn rest(&self) -> &'a str {
@@ -301,6 +356,31 @@ fn name_bytes(text: &str) -> usize {
 /// Returns a name as it is used: a function with its arguments.
 fn usage(name: &str) -> &str {
     Function::of(name).map_or(name, |function| function.usage)
+}
+
+/// Makes a whole number of bytes: `u16(x)`, `u16(x, 'le')`.
+fn integer(name: &str, arguments: Vec<Variable>) -> Option<Variable> {
+    let bytes = (bits_of(name) / 8) as u8;
+    let mut arguments = arguments.into_iter();
+    let (value, order) = (arguments.next()?, arguments.next());
+    let is_little = match order {
+        None => false,
+        Some(Variable::Text(order)) if &*order == "le" => true,
+        Some(_) => return None,
+    };
+    let is_one = bytes > 0 && arguments.next().is_none();
+    is_one.then(|| Variable::Integer { bytes, is_little, value: Box::new(value) })
+}
+
+/// Returns the bits of the numbers that a function makes; 0 for all other functions.
+fn bits_of(name: &str) -> u32 {
+    match name {
+        "u8" => 8,
+        "u16" => 16,
+        "u32" => 32,
+        "u64" => 64,
+        _ => 0,
+    }
 }
 
 /// Deepest nesting of parentheses.

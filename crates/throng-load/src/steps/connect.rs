@@ -4,7 +4,7 @@ use throng_driver::Errno;
 use throng_proto::websocket::{ClientHandshake, DeflateAgreement, Violation};
 
 use super::prelude::*;
-use crate::program::LimitedAction;
+use crate::program::{LimitedAction, UnsendablePart};
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
@@ -135,16 +135,16 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
         cx.count(|c| c.deflate_offered += 1);
     }
     cx.record(Record::TcpConnected { from, timing });
-    send_upgrade_request(cx);
-    StepOutcome::Wait
+    send_upgrade_request(cx)
 }
 
-fn send_upgrade_request(cx: &mut UserContext<'_>) {
+/// Sends the upgrade request, unless one of its values would break it.
+fn send_upgrade_request(cx: &mut UserContext<'_>) -> StepOutcome {
     let handshake = cx.handshake();
     let text = &mut cx.encoder.text;
     text.clear();
     let (path_end, ends, key) = cx.user.render(cx.rules.program, |vars| {
-        handshake.path.render(vars, text);
+        handshake.write_path(vars, text);
         let path_end = text.len();
         // The header values follow the path in the same buffer.
         let ends: Vec<usize> = handshake
@@ -159,11 +159,19 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
         vars.prng.fill(&mut key);
         (path_end, ends, key)
     });
-    let written = as_text(text);
     let begins = std::iter::once(path_end).chain(ends.iter().copied());
-    let values = begins.zip(&ends).map(|(begin, end)| &written[begin..*end]);
+    let values = begins.zip(&ends).map(|(begin, end)| &cx.encoder.text[begin..*end]);
     let names = handshake.headers.iter().map(|(name, _)| name.as_str());
-    let mut headers: Vec<_> = names.zip(values).collect();
+    let fields = names.zip(values);
+    if handshake.has_raw {
+        let path = &cx.encoder.text[..path_end];
+        if let Some(part) = UnsendablePart::find(path, fields.clone()) {
+            cx.sample(Sample::Unsendable(&part));
+            return refused(cx, ConnectFailure::BadValue);
+        }
+    }
+    let written = as_text(&cx.encoder.text);
+    let mut headers: Vec<_> = fields.map(|(name, value)| (name, as_text(value))).collect();
     let cookies = &mut cx.encoder.event;
     cookies.clear();
     if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie")) {
@@ -186,6 +194,7 @@ fn send_upgrade_request(cx: &mut UserContext<'_>) {
         client.begin(&request, cx.out);
     }
     cx.trace_output(begin, |head| Payload::Head(head));
+    StepOutcome::Wait
 }
 
 /// Handles the server's consent to the upgrade, with what it agreed to about compression.

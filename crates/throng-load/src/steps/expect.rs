@@ -18,7 +18,7 @@ use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::{on_message, unasked};
 
 pub(super) use pattern::check_steady;
-use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text};
+use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text, read_whole_text};
 pub(crate) use pattern::{
     read_capture, read_captures_with, read_http_body, read_regex, read_response, read_value_name,
 };
@@ -114,7 +114,7 @@ fn read_bytes(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect
 
 fn read_message(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     if node.scalar().is_some() {
-        let pattern = Pattern::Text(read_text(reader, node)?);
+        let pattern = Pattern::Text(read_whole_text(reader, node)?);
         let answer = Answer::Message(MessagePattern::new(pattern, Vec::new(), false));
         return Some(Expect { answer, timeout: TIMEOUT_DEFAULT });
     }

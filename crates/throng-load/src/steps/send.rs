@@ -3,9 +3,10 @@
 use throng_base::Instant;
 
 use super::prelude::*;
-use crate::program::{Frame, LimitedAction};
+use crate::program::{Frame, LimitedAction, UnsendablePart};
 use crate::scenario::reader::Form;
-use crate::scenario::values::{read_hex, read_length, read_message_text};
+use crate::scenario::values::{read_hex, read_length, read_message_text, read_some_hex};
+use crate::user::record::Sample;
 use crate::user::{Payload, unasked};
 
 pub(super) const KIND: StepKind = StepKind {
@@ -44,7 +45,8 @@ impl Action for Send {
         let (op, bytes_max) = match &self.payload {
             SendPayload::Template(template, frame) => {
                 let op = Op::Send { template: compiler.template(template), frame: *frame };
-                (op, template.bytes_max())
+                // An empty message is one, too.
+                (op, template.bytes_max().max(1))
             }
             SendPayload::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
         };
@@ -81,8 +83,7 @@ fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
 const BYTES: &[Form<SendPayload>] = &[
     ("text", |reader, node| read_text(reader, node, Frame::Raw)),
     ("hex", |reader, node| {
-        let bytes = read_hex(reader, node, "`hex`")?;
-        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Raw))
+        Some(SendPayload::Template(read_some_hex(reader, node, "`hex`")?, Frame::Raw))
     }),
     ("random", read_random),
 ];
@@ -94,8 +95,7 @@ const MESSAGES: &[Form<SendPayload>] = &[
         Some(SendPayload::Template(json::read(reader, node, "`json`")?, Frame::Text))
     }),
     ("binary", |reader, node| {
-        let bytes = read_hex(reader, node, "`binary`")?;
-        Some(SendPayload::Template(Template::from_bytes(bytes), Frame::Binary))
+        Some(SendPayload::Template(read_hex(reader, node, "`binary`")?, Frame::Binary))
     }),
     ("random", read_random),
 ];
@@ -113,7 +113,9 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     if let Some(flow) = check_can_send(cx) {
         return flow;
     }
-    let begin = write(cx, template, frame);
+    let Some(begin) = write(cx, template, frame) else {
+        return failure::fail_step(cx, ErrorKind::BadValue);
+    };
     let text = if frame == Frame::Raw { &cx.out[begin..] } else { &cx.encoder.text };
     for part in cx.rules.program.sent_parts() {
         part.store(text, |slot, value| cx.user.memory.store(slot, value));
@@ -121,23 +123,33 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> St
     complete(cx)
 }
 
-/// Writes the message of a template to the output. Returns the length of the output before it.
-pub(crate) fn write(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> usize {
+/// Writes the message of a template to the output. Returns the length of the output before it;
+/// `None` if a value cannot be sent, and nothing is.
+pub(crate) fn write(cx: &mut UserContext<'_>, template: u32, frame: Frame) -> Option<usize> {
     let program = cx.rules.program;
     let template = program.template(template);
     let begin = cx.out.len();
-    if frame == Frame::Raw {
-        cx.user.render(program, |scope| template.render(scope, cx.out));
-        cx.trace_output(begin, |bytes| Payload::Bytes(bytes));
-        return begin;
+    let text = if frame == Frame::Raw {
+        &mut *cx.out
+    } else {
+        cx.encoder.text.clear();
+        &mut cx.encoder.text
+    };
+    let fault = cx.user.render(program, |scope| {
+        template.render(scope, text);
+        scope.fault
+    });
+    if let Some(fault) = fault {
+        cx.out.truncate(begin);
+        cx.sample(Sample::Unsendable(&UnsendablePart::Value(fault)));
+        return None;
     }
-    cx.encoder.text.clear();
-    cx.user.render(program, |scope| template.render(scope, &mut cx.encoder.text));
     match frame {
+        Frame::Raw => cx.trace_output(begin, |bytes| Payload::Bytes(bytes)),
+        Frame::Text => cx.write_text(),
         Frame::Binary => cx.write_binary(),
-        Frame::Text | Frame::Raw => cx.write_text(),
     }
-    begin
+    Some(begin)
 }
 
 /// Sends random bytes: raw on TCP, as one binary message on a WebSocket.

@@ -24,6 +24,8 @@ pub enum ConnectFailure {
     /// The kernel connected the socket to itself: the target's own address and port were its
     /// source.
     SelfConnected,
+    /// A value that stands as it is in the upgrade request would have broken it.
+    BadValue,
     /// A fault of throng itself.
     Internal,
 }
@@ -40,6 +42,7 @@ impl fmt::Display for ConnectFailure {
             Self::Violation => f.write_str("upgrade_violation"),
             Self::Closed => f.write_str("upgrade_closed"),
             Self::SelfConnected => f.write_str("self_connected"),
+            Self::BadValue => f.write_str(ErrorKind::BadValue.name()),
             Self::Internal => f.write_str("internal"),
         }
     }
@@ -123,11 +126,13 @@ pub enum ErrorKind {
     /// The server sent bytes, or a whole answer, on a connection of HTTP requests that none of them
     /// asked for.
     HttpUnasked,
+    /// A value of the user cannot be sent where it stands. Nothing was sent.
+    BadValue,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 34] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -161,6 +166,7 @@ impl ErrorKind {
         Self::HttpViolation,
         Self::HttpTooLarge,
         Self::HttpUnasked,
+        Self::BadValue,
     ];
 
     /// Returns the name of the kind in reports.
@@ -199,6 +205,7 @@ impl ErrorKind {
             Self::HttpViolation => "http_violation",
             Self::HttpTooLarge => "http_too_large",
             Self::HttpUnasked => "http_unasked",
+            Self::BadValue => "bad_value",
         }
     }
 

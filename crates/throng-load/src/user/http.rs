@@ -11,12 +11,13 @@ use throng_engine::{CloseReason, Deadline};
 use throng_proto::http::{HttpRequestHead, write_field};
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
-use super::encoder::as_text;
-use super::record::Record;
+use super::encoder::{Encoder, as_text};
+use super::error::ErrorKind;
+use super::record::{Record, Sample};
 use super::session::UserSession;
 use super::state::{Link, UserWait};
 use super::trace::Payload;
-use crate::program::{HttpRequest, Op};
+use crate::program::{HttpRequest, Op, UnsendablePart};
 
 pub(crate) use memory::HttpMemory;
 pub(crate) use response::{answered, note_part, timed_out, unasked, violated};
@@ -31,8 +32,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
             keep_state_before(cx, request);
             cx.user.message_from = cx.now;
             cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
-            send_request(cx, true);
-            StepOutcome::Wait
+            send_request(cx, true)
         }
         SocketStatus::Absent => {
             cx.count(|c| c.http_started += 1);
@@ -104,13 +104,13 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     cx.user.message_from = cx.now;
     cx.user.set_link(Link::Http);
     cx.record(Record::HttpConnected { from, timing });
-    send_request(cx, false);
-    StepOutcome::Wait
+    send_request(cx, false)
 }
 
-/// Writes the request of the present step. Its time-out runs already.
-fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
-    let Op::Http { request } = cx.op() else { return };
+/// Writes the request of the present step, unless one of its values would break it. Its time-out
+/// runs already.
+fn send_request(cx: &mut UserContext<'_>, is_reused: bool) -> StepOutcome {
+    let Op::Http { request } = cx.op() else { return StepOutcome::Wait };
     let program = cx.rules.program;
     let request = program.http_request(request);
     cx.encoder.clear();
@@ -127,7 +127,13 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
         });
         values.collect()
     });
+    cx.user.set_wait(UserWait::Response { is_reused });
+    if let Some(part) = find_unsendable(cx.encoder, request, &ends) {
+        cx.sample(Sample::Unsendable(&part));
+        return response::fail(cx, ErrorKind::BadValue, true);
+    }
     if !request.traits.has_cookie {
+        let encoder = &mut *cx.encoder;
         let path = as_text(&encoder.topic);
         cx.user.memory.write_cookies(path, cx.now, &mut encoder.event);
     }
@@ -140,7 +146,29 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
     if let Some(client) = cx.session.http() {
         client.expect(request.method, request.expected.needs_body());
     }
-    cx.user.set_wait(UserWait::Response { is_reused });
+    StepOutcome::Wait
+}
+
+/// Returns the own fields of a request whose parts the encoder has. Their values `end` at these
+/// places.
+fn own_fields<'a>(
+    encoder: &'a Encoder,
+    request: &'a HttpRequest,
+    ends: &'a [usize],
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    let begins = std::iter::once(0).chain(ends.iter().copied());
+    let values = begins.zip(ends).map(|(begin, end)| &encoder.text[begin..*end]);
+    request.headers.iter().map(|(name, _)| name.as_str()).zip(values)
+}
+
+/// Finds a part of the request that cannot be sent, where a value stands as it is.
+fn find_unsendable(
+    encoder: &Encoder,
+    request: &HttpRequest,
+    ends: &[usize],
+) -> Option<UnsendablePart> {
+    let fields = own_fields(encoder, request, ends);
+    request.traits.has_raw.then(|| UnsendablePart::find(&encoder.topic, fields))?
 }
 
 /// Writes the head of a request whose parts the encoder has. The values of its own fields `end` at
@@ -148,9 +176,8 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) {
 fn write_head(cx: &mut UserContext<'_>, request: &HttpRequest, ends: &[usize]) {
     let encoder = &*cx.encoder;
     let begin = cx.out.len();
-    let begins = std::iter::once(0).chain(ends.iter().copied());
-    let values = begins.zip(ends).map(|(begin, end)| as_text(&encoder.text[begin..*end]));
-    let mut fields = request.headers.iter().map(|(name, _)| name).zip(values);
+    let fields = own_fields(encoder, request, ends);
+    let mut fields = fields.map(|(name, value)| (name, as_text(value)));
     let own_host = if request.traits.has_host { fields.next() } else { None };
     HttpRequestHead {
         method: request.method,

@@ -4,7 +4,8 @@
 //! only send and store, so the user stays where it is.
 
 use super::context::{StepOutcome, UserContext};
-use super::cues;
+use super::error::ErrorKind;
+use super::{cues, failure};
 use crate::program::{IncomingMessage, MessageRule, Op, Program};
 use crate::steps::{branch, choose, send, set};
 
@@ -44,11 +45,16 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
         }
         let outcome = match op {
             Op::Send { template, frame } => {
-                send_reply(cx, |cx| _ = send::write(cx, template, frame));
-                StepOutcome::Next
+                match send_reply(cx, |cx| send::write(cx, template, frame).is_some()) {
+                    true => StepOutcome::Next,
+                    false => return _ = failure::fail_beside(cx, ErrorKind::BadValue),
+                }
             }
             Op::SendRandom { bytes } => {
-                send_reply(cx, |cx| send::write_random(cx, bytes as usize));
+                send_reply(cx, |cx| {
+                    send::write_random(cx, bytes as usize);
+                    true
+                });
                 StepOutcome::Next
             }
             Op::Set { slot, template } => set::begin(cx, slot, template),
@@ -65,12 +71,20 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
     }
 }
 
-/// Sends a message of a rule. A server that does not read gets none: the user's output would grow
-/// with each of the server's messages.
-fn send_reply(cx: &mut UserContext<'_>, write: impl FnOnce(&mut UserContext<'_>)) {
+/// Sends a message of a rule, which `write` writes. Returns false if it could not write the
+/// message. A server that does not read gets none: the user's output would grow with each of the
+/// server's messages.
+fn send_reply(
+    cx: &mut UserContext<'_>,
+    write: impl FnOnce(&mut UserContext<'_>) -> bool,
+) -> bool {
     if cx.is_blocked() {
-        return cx.count(|c| c.rules_blocked += 1);
+        cx.count(|c| c.rules_blocked += 1);
+        return true;
     }
-    write(cx);
-    cx.count(|c| c.rules_sent += 1);
+    let is_written = write(cx);
+    if is_written {
+        cx.count(|c| c.rules_sent += 1);
+    }
+    is_written
 }

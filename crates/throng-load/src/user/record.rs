@@ -8,7 +8,7 @@ use throng_proto::websocket::Violation;
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
 use crate::program::{
-    HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex, VariableScope,
+    HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex, UnsendablePart, VariableScope,
 };
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
@@ -161,4 +161,6 @@ pub(crate) enum Sample<'a> {
     HttpPart(ErrorKind, PartialResponse<'a>),
     /// These bytes answer no HTTP request.
     HttpUnasked(&'a [u8]),
+    /// A part of the request of the step cannot be sent.
+    Unsendable(&'a UnsendablePart),
 }

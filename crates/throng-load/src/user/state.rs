@@ -467,6 +467,7 @@ impl User {
             tables: program.tables(),
             probe: &[],
             seed: 0,
+            fault: None,
         }
     }
 

@@ -80,7 +80,7 @@ impl FindStep<'_> {
         let mut command = Command::new(program);
         command.arg("run").arg(self.scenario).args(self.knob.flags(self.value));
         if let Some(target) = self.target {
-            command.arg("--target").arg(target.to_string());
+            command.arg("--target").arg(target.url());
         }
         if !self.flags.iter().any(|flag| flag == "--seed" || flag.starts_with("--seed=")) {
             command.arg("--seed").arg(self.seed(record).to_string());

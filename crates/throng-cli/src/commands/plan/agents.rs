@@ -146,7 +146,7 @@ impl AgentsPlan {
         let cores = fdtable_cores(input.demand.connections, facts);
         Ok(RunOrder {
             scenario,
-            target: self.target.as_ref().map(ToString::to_string),
+            target: self.target.as_ref().map(Target::url),
             seed: 1,
             share: MachineShare::whole(cores),
             interval_ms: 1_000,

@@ -12,6 +12,7 @@ use throng_fleet::{
     random_id,
 };
 use throng_lab::recorder::ResumedRun;
+use throng_load::scenario::Target;
 use throng_load::schedule::{MachineShare, RUN_CORES_MAX};
 use throng_report::RunMachine;
 use throng_report::render::{Align, Table, count, micros, percent};
@@ -224,7 +225,7 @@ impl Run {
             (!self.no_calibrate).then(|| self.calibrate.as_millis().try_into().unwrap_or(u64::MAX));
         let order = |share| RunOrder {
             scenario: bundle.clone(),
-            target: self.target.as_ref().map(ToString::to_string),
+            target: self.target.as_ref().map(Target::url),
             seed: self.seed,
             share,
             interval_ms: self.interval.as_millis().try_into().unwrap_or(u64::MAX),

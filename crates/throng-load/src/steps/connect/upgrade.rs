@@ -98,7 +98,13 @@ pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> 
             _ => true,
         })
     };
-    let label = if !text.starts_with('/') {
+    let begins = match template.segments().first() {
+        Some(Segment::Literal(bytes)) => bytes.starts_with(b"/"),
+        // It is checked when its value is known.
+        Some(Segment::Variable(variable, _)) => variable.is_raw(),
+        None => false,
+    };
+    let label = if !begins {
         "must begin with /"
     } else if !literals(u8::is_ascii_graphic) {
         "must be printable ASCII; percent-encode everything else, %20 for a space"
@@ -110,16 +116,15 @@ pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> 
     };
     let title = format!("`path` must be a path such as {example}");
     let mistake = reader.error(node.span.clone(), title, label);
-    if matches!(template.segments().first(), Some(Segment::Variable(..))) {
-        mistake.help = Some(WHOLE_PATH_HELP.to_owned());
+    if let Some(Segment::Variable(variable, _)) = template.segments().first() {
+        let help = format!(
+            "the value is percent-encoded, a `/` too; if it is a whole path, write \
+             ${{raw({variable})}}: it stays as it is"
+        );
+        mistake.help = Some(help);
     }
     None
 }
-
-/// The advice for a path that is all in a variable. Its value would be percent-encoded, so no
-/// capture can hold a path of several segments.
-const WHOLE_PATH_HELP: &str = "keep only the part behind the last `/`: `capture: {id: {header: \
-                               location, regex: \"([^/]+)$\"}}`, then `/items/${id}`";
 
 /// Reads additional header fields of a request or an upgrade.
 pub(crate) fn read_headers(
@@ -194,7 +199,7 @@ pub(crate) fn read_pairs(
 pub(crate) fn percent_encoded(segment: &Segment) -> Segment {
     match segment {
         Segment::Literal(bytes) => Segment::Literal(percent_encode(bytes).into_bytes().into()),
-        Segment::Variable(variable, _) => Segment::Variable(variable.clone(), Escape::Percent),
+        Segment::Variable(variable, _) => Segment::escaped(variable, Escape::Percent),
     }
 }
 

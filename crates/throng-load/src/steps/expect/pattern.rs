@@ -9,8 +9,8 @@ use crate::program::{
 };
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Form, Reader};
-use crate::scenario::values::{EXPECTED_BYTES_MAX, read_hex, read_length};
-use crate::scenario::{is_name, is_reserved};
+use crate::scenario::values::{EXPECTED_BYTES_MAX, read_hex, read_length, read_some_hex};
+use crate::scenario::{is_name, is_reserved, json};
 
 /// Keys of a pattern of bytes.
 pub(super) const BYTES_KEYS: [&str; 4] = ["text", "hex", "bytes", "until"];
@@ -27,8 +27,9 @@ pub(super) fn read_matcher(
     let forms: [Form<Matcher>; 4] = [
         ("text", |reader, node| Some(Matcher::literal(read_text(reader, node)?))),
         ("hex", |reader, node| {
-            let bytes = read_hex(reader, node, "`hex`")?;
-            Some(Matcher::literal(Template::from_bytes(bytes)))
+            let template = read_some_hex(reader, node, "`hex`")?;
+            check_steady_in(reader, node, &template)?;
+            Some(Matcher::literal(template))
         }),
         ("bytes", |reader, node| {
             Some(Matcher::bytes(read_length(reader, node, "`bytes`", EXPECTED_BYTES_MAX)?))
@@ -50,9 +51,13 @@ pub(super) fn read_pattern(
     what: &str,
 ) -> Option<Pattern> {
     let forms: [Form<Pattern>; 7] = [
-        ("text", |reader, node| read_text(reader, node).map(Pattern::Text)),
+        ("text", |reader, node| read_whole_text(reader, node).map(Pattern::Text)),
         ("json", |reader, node| read_json(reader, node).map(Pattern::Json)),
-        ("binary", |reader, node| read_hex(reader, node, "`binary`").map(Pattern::Binary)),
+        ("binary", |reader, node| {
+            let template = read_hex(reader, node, "`binary`")?;
+            check_steady_in(reader, node, &template)?;
+            Some(Pattern::Binary(template))
+        }),
         ("bytes", |reader, node| {
             read_length(reader, node, "`bytes`", EXPECTED_BYTES_MAX).map(Pattern::Bytes)
         }),
@@ -78,7 +83,7 @@ fn read_one_of(reader: &mut Reader<'_>, node: &Node) -> Option<Pattern> {
         .iter()
         .map(|item| {
             if item.scalar().is_some() {
-                return read_text(reader, item).map(Pattern::Text);
+                return read_whole_text(reader, item).map(Pattern::Text);
             }
             let simple: Vec<_> = MESSAGE_KEYS.into_iter().filter(|key| *key != "one_of").collect();
             let fields = reader.fields(item, "a pattern of `one_of`", &simple)?;
@@ -88,14 +93,21 @@ fn read_one_of(reader: &mut Reader<'_>, node: &Node) -> Option<Pattern> {
     patterns.into_iter().collect::<Option<Vec<_>>>().map(Pattern::OneOf)
 }
 
-/// Reads a text that is expected: its variables must have one value.
+/// Reads a part of an answer that is expected: at least one byte.
 pub(super) fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
-    let text = reader.text(node, "`expect`", "a text")?;
-    let template = reader.template(node, text)?;
+    let template = read_whole_text(reader, node)?;
     if template.bytes_max() == 0 {
         reader.error(node.span.clone(), "`expect` is empty", "at least one byte");
         return None;
     }
+    Some(template)
+}
+
+/// Reads the text of a whole message that is expected: its variables must have one value. It may be
+/// empty.
+pub(super) fn read_whole_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
+    let text = reader.text(node, "`expect`", "a text")?;
+    let template = reader.template(node, text)?;
     if text.len() > PATTERN_BYTES_MAX {
         let label = format!("at most {PATTERN_BYTES_MAX} bytes");
         reader.error(node.span.clone(), "the expected text is too long", label);
@@ -103,6 +115,11 @@ pub(super) fn read_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template
     }
     check_steady(reader, node, text, &template)?;
     Some(template)
+}
+
+/// Reports a variable of a scalar that would be drawn anew when the answer is compared.
+fn check_steady_in(reader: &mut Reader<'_>, node: &Node, template: &Template) -> Option<()> {
+    check_steady(reader, node, node.scalar().unwrap_or_default(), template)
 }
 
 /// Reports a variable that would be drawn anew when the answer is compared.
@@ -142,14 +159,10 @@ fn read_json(reader: &mut Reader<'_>, node: &Node) -> Option<JsonPattern> {
         Kind::Scalar(text) if !node.is_typed && text.trim_start().starts_with(['{', '[']) => {
             read_json_text(reader, node, text)
         }
-        Kind::Scalar(text) if node.is_typed => match serde_json::from_str::<Value>(text) {
-            Ok(value) => Some(JsonPattern::from(value)),
-            Err(_) => {
-                let label = "not a JSON number; put it in quotes to make it a string";
-                reader.error(node.span.clone(), format!("`{text}` is not valid in JSON"), label);
-                None
-            }
-        },
+        Kind::Scalar(text) if node.is_typed => {
+            let text = json::typed_scalar(reader, node, text)?;
+            serde_json::from_str::<Value>(&text).ok().map(JsonPattern::from)
+        }
         Kind::Nothing => Some(JsonPattern::Null),
         Kind::Scalar(text) => {
             let template = reader.template(node, text)?;
@@ -204,9 +217,17 @@ fn read_test(reader: &mut Reader<'_>, key: &Node, value: &Node) -> Option<JsonTe
     let name = reader.text(key, "a comparison", "a name such as $gt")?;
     let order = |reader: &mut Reader<'_>, order| {
         let text = reader.text(value, &format!("`{name}`"), "a number")?;
-        let bound = reader.template(value, text)?;
+        let bound = match value.is_typed {
+            true => Template::from_bytes(json::typed_scalar(reader, value, text)?.into_bytes()),
+            false => reader.template(value, text)?,
+        };
         check_steady(reader, value, text, &bound)?;
-        let is_number = bound.as_literal().is_none() || text.trim().parse::<f64>().is_ok();
+        let is_number = |bound: &[u8]| {
+            let number =
+                str::from_utf8(bound).ok().and_then(|text| text.trim().parse::<f64>().ok());
+            number.is_some_and(f64::is_finite)
+        };
+        let is_number = bound.as_literal().is_none_or(is_number);
         if !is_number {
             let title = format!("`{name}` compares with a number");
             reader.error(value.span.clone(), title, "for example {n: {$gt: 5}}");

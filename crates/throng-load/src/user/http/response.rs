@@ -179,7 +179,7 @@ pub(crate) fn note_part(cx: &mut UserContext<'_>, kind: ErrorKind) {
 
 /// Fails the present step. Unless the server `keeps` the connection for another request, the user
 /// closes it.
-fn fail(cx: &mut UserContext<'_>, kind: ErrorKind, keeps: bool) -> StepOutcome {
+pub(super) fn fail(cx: &mut UserContext<'_>, kind: ErrorKind, keeps: bool) -> StepOutcome {
     cx.wait_until(Deadline::Never);
     failure::fail_step_then(cx, kind, if keeps { failure::go_on } else { close_after })
 }

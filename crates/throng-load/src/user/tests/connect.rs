@@ -108,6 +108,24 @@ fn an_answer_that_violates_the_protocol_fails_the_connect() {
 }
 
 #[test]
+fn a_value_that_would_break_the_upgrade_fails_the_connect() {
+    for path in ["${raw(p)}", "/${raw(p)}"] {
+        check(
+            WS,
+            &format!("[set: {{p: \"a b\"}}, connect: {{path: \"{path}\"}}, stay]"),
+            &[
+                ("0 begin", "begin, connect, time-out 5000, connects_started +1"),
+                (
+                    "1 opened",
+                    "TCP connected 1, sample, connect failed bad_value, no deadline, close, \
+                     upgrades_failed +1, upgrades_started +1",
+                ),
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_connect_tries_another_port_as_often_as_it_may() {
     check(
         TCP,

@@ -58,6 +58,71 @@ fn a_connection_that_the_server_does_not_keep_is_closed() {
 }
 
 #[test]
+fn a_raw_value_stays_as_it_is() {
+    let steps = "[set: {p: \"/a/b?c=d%20e\", q: \"f=g&h\"}, get: \"${raw(p)}\", \
+                 get: \"/x${p}?${raw(q)}\", post: {path: /, form: {i: \"${raw(q)}\"}}]";
+    check(
+        HTTP,
+        steps,
+        &[
+            ("0 begin; 1 opened", "HTTP connected 1, sent GET /a/b?c=d%20e, connected +1"),
+            (
+                &format!("2 {OK}"),
+                "answer 200 2, no deadline, time-out 5002, \
+                 sent GET /x%2Fa%2Fb%3Fc%3Dd%2520e?f=g&h, http_started +1",
+            ),
+            (
+                &format!("3 {OK}"),
+                "answer 200 1, no deadline, time-out 5003, sent POST / i=f=g&h, http_started +1",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_value_that_would_break_its_request_is_not_sent() {
+    let set = "set: {p: \"a\\nhost: b\"}";
+    for request in ["get: \"${raw(p)}\"", "get: {path: /, headers: {x: \"${raw(p)}\"}}"] {
+        check(
+            HTTP,
+            &format!("[{set}, {request}]"),
+            &[
+                ("0 begin", "begin, connect, time-out 5000, connects_started +1, http_started +1"),
+                (
+                    "1 opened",
+                    "HTTP connected 1, sample, no deadline, error bad_value, no deadline, close, \
+                     connected +1, http_failed +1",
+                ),
+                ("2 closed requested", "end failed, rest, until 959, connected -1"),
+            ],
+        );
+        check(
+            HTTP_CONTINUES,
+            &format!("[get: /a, {set}, {request}, get: /b]"),
+            &[(
+                &format!("0 begin; 1 opened; 2 {OK}"),
+                "answer 200 2, no deadline, time-out 5002, sample, no deadline, error bad_value, \
+                 time-out 5002, sent GET /b, http_failed +1, http_started +2",
+            )],
+        );
+    }
+    check_trace(
+        HTTP,
+        &format!("[{set}, get: {{path: \"/${{raw(p)}}\", timeout: 1s}}]"),
+        &["0 begin; 1 opened"],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 set (line 3)",
+            "   0.000000  step 2 get (line 3): status 2xx within 1s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    not sent: a line break after `/a`",
+            "   0.001000    error bad_value",
+            "   0.001000    closes the connection",
+        ],
+    );
+}
+
+#[test]
 fn the_end_of_an_idle_connection_is_no_error() {
     for end in
         ["fin; 3 closed finished", "closed reset", "http HTTP/1.1 408 x||; 3 closed requested"]
@@ -142,6 +207,39 @@ fn a_host_of_its_own_replaces_the_targets() {
             "   0.001000    > x: 1",
         ],
     );
+}
+
+#[test]
+fn user_and_password_of_the_target_are_sent_and_not_shown() {
+    check_trace(
+        "target: http://user:pw@h:1",
+        "[get: \"/a?b=pw\", get: {path: /c, headers: {Authorization: Bearer x}}]",
+        &["0 begin; 1 opened", &format!("2 {OK}")],
+        &[
+            "   0.000000  begins",
+            "   0.000000  step 1 get (line 3): status 2xx within 5s",
+            "   0.001000    TCP is established, after 1.00 ms",
+            "   0.001000    > GET /a?b=*** HTTP/1.1",
+            "   0.001000    > host: h:1",
+            "   0.001000    > user-agent: throng",
+            "   0.001000    > authorization: ***",
+            "   0.002000    < HTTP/1.1 200 OK",
+            "   0.002000    < content-length: 2",
+            "   0.002000    < 2 bytes: `ok`",
+            "   0.002000    ok: status 200, after 2.00 ms",
+            "   0.002000  step 2 get (line 3): status 2xx within 5s",
+            "   0.002000    > GET /c HTTP/1.1",
+            "   0.002000    > host: h:1",
+            "   0.002000    > user-agent: throng",
+            "   0.002000    > Authorization: ***",
+        ],
+    );
+    let mut play = Play::new("target: http://user:pw@h:1", "[get: /a]");
+    play.row("0 begin; 1 opened");
+    assert!(play.last_sent.contains("authorization: Basic dXNlcjpwdw==\r\n"), "{}", play.last_sent);
+    let mut play = Play::new("target: ws://user:pw@h:1/", "[connect, stay]");
+    play.row("0 begin; 1 opened");
+    assert!(play.last_sent.contains("authorization: Basic dXNlcjpwdw==\r\n"), "{}", play.last_sent);
 }
 
 #[test]

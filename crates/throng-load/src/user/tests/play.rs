@@ -42,6 +42,8 @@ pub(super) struct Play {
     pub(super) counters: LoadCounters,
     /// The moments, in milliseconds, at which answered HTTP requests were sent.
     pub(super) sent_ms: Vec<u64>,
+    /// What the user sent last, as text.
+    pub(super) last_sent: String,
     is_scheduled: bool,
     schedule_over_at: Instant,
     is_closed_model: bool,
@@ -82,10 +84,7 @@ pub(super) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
 /// Plays inputs to a user that is watched, and checks its lines.
 #[track_caller]
 pub(super) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&str]) {
-    let mut play = Play::new(head, user);
-    play.trace = Some(Trace::default());
-    inputs.iter().for_each(|input| _ = play.row(input));
-    let lines = play.trace.take().unwrap_or_default().lines;
+    let lines = Play::traced(head, user, inputs);
     assert!(lines == expected, "{user}\nexpected:\n{expected:#?}\nshown:\n{lines:#?}");
 }
 
@@ -119,6 +118,7 @@ impl Play {
             socket: SocketStatus::Absent,
             counters: LoadCounters::default(),
             sent_ms: Vec::new(),
+            last_sent: String::new(),
             is_scheduled: true,
             schedule_over_at: Instant::FAR,
             is_closed_model: true,
@@ -126,6 +126,14 @@ impl Play {
             trace: None,
             arrival: Arrival::Unknown,
         }
+    }
+
+    /// Plays inputs to a user that is watched. Returns its lines.
+    pub(super) fn traced(head: &str, user: &str, inputs: &[&str]) -> Vec<String> {
+        let mut play = Self::new(head, user);
+        play.trace = Some(Trace::default());
+        inputs.iter().for_each(|input| _ = play.row(input));
+        play.trace.take().unwrap_or_default().lines
     }
 
     /// Reports whether the user owns memory of its HTTP requests.
@@ -176,6 +184,11 @@ impl Play {
             }
             "bytes" => Input::Bytes(rest.as_bytes()),
             "text" => Input::Message(IncomingMessage::Text(rest)),
+            "binary" => {
+                let bytes = rest.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap());
+                let bytes: Vec<_> = bytes.collect();
+                return self.input(now, Input::Message(IncomingMessage::Binary(&bytes)));
+            }
             "bad" => Input::BadMessage(rest.as_bytes()),
             "reply" => Input::Reply(number(), &reply),
             "channel-end" => {
@@ -354,6 +367,7 @@ impl Play {
         if out.is_empty() {
             return None;
         }
+        self.last_sent = String::from_utf8_lossy(out).into_owned();
         if self.session.client().is_some_and(|client| client.is_in_handshake()) {
             let mut answer = accept(out);
             let mut input = Bytes::new(&mut answer);

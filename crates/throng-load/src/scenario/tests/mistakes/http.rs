@@ -20,7 +20,7 @@ error: `path` must be a path such as /login
 5 |   - get: "${loc}"
   |          ^^^^^^^^ must begin with /
   |
-  = help: keep only the part behind the last `/`: `capture: {id: {header: location, regex: "([^/]+)$"}}`, then `/items/${id}`
+  = help: the value is percent-encoded, a `/` too; if it is a whole path, write ${raw(loc)}: it stays as it is
 "#);
 }
 
@@ -210,13 +210,13 @@ error: unknown variable `aa`
  --> test.yaml:4:17
   |
 4 |   - get: /a?x=${aa}&y=${bb}
-  |                 ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
+  |                 ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), raw(x), length(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
 
 error: unknown variable `bb`
  --> test.yaml:4:25
   |
 4 |   - get: /a?x=${aa}&y=${bb}
-  |                         ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
+  |                         ^^ use user.id, counter, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), raw(x), length(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
 ");
 }
 

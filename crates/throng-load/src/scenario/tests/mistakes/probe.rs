@@ -195,6 +195,6 @@ error: unknown variable `room`
  --> test.yaml:7:28
   |
 7 |     broadcast: {text: 'a ${room}'}
-  |                            ^^^^ use user.id, counter, sent, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
+  |                            ^^^^ use user.id, counter, sent, env.NAME, random(a,b), choice(a,b), uuid(), time(), base64(x), json(x), sha256(x), raw(x), length(x), what `set`, `capture` and `data` store, or arithmetic such as user.id % 50; a plain `${` is written `$${`
 "#);
 }

@@ -195,7 +195,7 @@ error: `hex` must be bytes in hexadecimal such as de ad be ef
  --> test.yaml:6:17
   |
 6 |   - send: {hex: xy}
-  |                 ^ not one of 0-9a-f
+  |                 ^ not one of 0-9a-f; a text is written ${'text'}
 
 error: `random` is 0 bytes
  --> test.yaml:7:20
