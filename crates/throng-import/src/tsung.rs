@@ -18,6 +18,7 @@ mod sessions;
 mod setdynvars;
 mod steps;
 mod think;
+mod uses;
 mod variables;
 
 use std::collections::BTreeMap;
@@ -34,6 +35,7 @@ use options::{OptionUse, Options};
 use sessions::{Session, Sessions};
 use steps::{Plugin, Shared, StepsReader, Wire};
 use think::StepsTime;
+use uses::Uses;
 use variables::{Tables, Variables, plain_name};
 
 pub(crate) const TSUNG: Importer = Importer {
@@ -200,6 +202,10 @@ impl<'d> File<'_, 'd> {
             time: StepsTime::default(),
             comments,
             captured: Vec::new(),
+            emptied: Vec::new(),
+            uses: Uses::of(session.element),
+            counters: Vec::new(),
+            sets: Vec::new(),
             on_error: None,
             stops_after_errors: session.stops_after_errors(),
             captures: false,
@@ -212,8 +218,10 @@ impl<'d> File<'_, 'd> {
         if session.plugin == Plugin::Http {
             steps.extend(reader.draw_agent());
         }
+        let of_session = reader.steps(session.element);
+        steps.append(&mut reader.counters);
         let begin = steps.len();
-        steps.extend(reader.steps(session.element));
+        steps.extend(of_session);
         let goes_on = reader.captures || session.plugin == Plugin::Http;
         let default = if goes_on { "continue" } else { "stop" };
         let on_error = reader.on_error.unwrap_or(default);

@@ -1,5 +1,7 @@
 //! `match` and `dyn_variable`: what an answer must have, and what is kept of it.
 
+use std::ops::Range;
+
 use regex::Regex;
 use throng_load::scenario::is_token;
 
@@ -164,7 +166,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
     fn read_variable(&mut self, element: Element<'d>, answer: &mut Answer, waits: bool) {
         let span = element.span();
         let Some(name) = self.translator.require(element, "name", "id") else { return };
-        let forms = ["re", "regexp", "jsonpath", "xpath", "header", "pgsql_expr"];
+        if let Some(regexp) = element.get("regexp") {
+            let why = "tsung knows no `regexp` since 1.4, and looks for the field of a form with \
+                       the name of the variable; so does the scenario: write `re`";
+            self.translator.suspicious(&regexp.span, "dyn_variable regexp", why);
+        }
+        let forms = ["re", "jsonpath", "xpath", "header", "pgsql_expr"];
         let given: Vec<_> =
             forms.iter().filter_map(|form| Some((*form, element.get(form)?))).collect();
         if given.len() > 1 {
@@ -173,6 +180,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
             return;
         }
         let (form, place) = match given.into_iter().next() {
+            Some(("re", value)) if self.has_no_group(&value) => {
+                return self.keep_nothing(&span, name.value.trim());
+            }
+            Some(("re", value)) if self.plugin == Plugin::Http => {
+                ("re", self.place_in_answer(&value))
+            }
             None => ("form", self.form_field(name.value)),
             Some((form, value)) => (form, self.place(form, &value)),
         };
@@ -214,6 +227,41 @@ impl<'d> StepsReader<'_, '_, 'd> {
         answer.captures.push((name, place));
     }
 
+    /// Reports whether an expression marks no part of what it matches.
+    fn has_no_group(&self, value: &Attribute<'d>) -> bool {
+        Regex::new(value.value.trim()).is_ok_and(|regex| regex.captures_len() == 1)
+    }
+
+    /// Makes a variable one that the answer leaves empty.
+    fn keep_nothing(&mut self, span: &Range<usize>, name: &str) {
+        let why = "the expression has no `(...)`: tsung keeps an empty text, and so does the \
+                   scenario";
+        self.translator.suspicious(span, "dyn_variable re", why);
+        self.emptied.push(name.to_owned());
+    }
+
+    /// Returns the place of an expression of HTTP, for which tsung looks in the headers, too.
+    fn place_in_answer(
+        &mut self,
+        value: &Attribute<'d>,
+    ) -> Result<(Yaml, &'static str), &'static str> {
+        let text = value.value.trim();
+        let Some((field, part, ends)) = field_in(text) else {
+            let how = "it looks at the body; tsung looks at the headers, too";
+            self.approximated_once(&value.span, "dyn_variable in headers", how);
+            return self.place("re", value);
+        };
+        if !ends && [".*)", ".+)"].iter().any(|end| text.ends_with(end)) {
+            let why = "the `.` in it takes the `\\r` at the end of the header, too, which tsung \
+                       keeps and throng does not: write `[^\\r]` in its place";
+            self.translator.suspicious(&value.span, "dyn_variable re", why);
+        }
+        let place = [("header", Yaml::text(field)), ("regex", Yaml::text(part))];
+        let how = "the scenario looks in the header, whatever the case of its name; tsung looks in \
+                   the whole answer";
+        Ok((Yaml::map(place), how))
+    }
+
     /// Returns the place of a form's field, as tsung looks for it, and how it differs.
     fn form_field(&self, name: &str) -> Result<(Yaml, &'static str), &'static str> {
         let name = regex::escape(name);
@@ -230,11 +278,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let regex = |text: &str| Yaml::entry("regex", Yaml::text(text));
         let text = value.value.trim();
         match form {
-            "re" | "regexp" if text.is_empty() || Regex::new(text).is_err() => {
+            "re" if text.is_empty() || Regex::new(text).is_err() => {
                 Err("throng has no such regular expression: write it without look-around and \
                      back-references")
             }
-            "re" | "regexp" => Ok((regex(text), "")),
+            "re" => Ok((regex(text), "")),
+            "jsonpath" if text.contains("%%") => {
+                Err("a place in JSON has no variables: write it, and an `if` for each place")
+            }
             "jsonpath" => match JsonPointer::of_path(text) {
                 Some(pointer) => Ok((pointer.write(), "")),
                 None => {
@@ -245,14 +296,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "header" => {
                 let (name, parameter) = text
                     .split_once('/')
-                    .map_or((text, None), |(name, part)| (name, Some(regex::escape(part))));
+                    .map_or((text, None), |(name, part)| (name, Some(parameter(name, part))));
                 if !is_token(name) {
                     return Err("this is no name of a header: write one");
                 }
                 let mut place = vec![("header", Yaml::text(name.to_ascii_lowercase()))];
-                place.extend(
-                    parameter.map(|part| ("regex", Yaml::text(format!("{part}=\"?([^\";,]*)")))),
-                );
+                place.extend(parameter.map(|part| ("regex", Yaml::text(part))));
                 Ok((Yaml::map(place), ""))
             }
             "xpath" => match xpath(text) {
@@ -266,6 +315,38 @@ impl<'d> StepsReader<'_, '_, 'd> {
             _ => Err("throng does not speak this protocol"),
         }
     }
+}
+
+/// Returns a regular expression for a parameter of a header, which stands behind its first value.
+fn parameter(header: &str, name: &str) -> String {
+    let name = regex::escape(name);
+    match header {
+        "www-authenticate" | "authentication-info" => {
+            format!("(?i)[ ,]{name}\\s*=\\s*\"?([^\",]*)")
+        }
+        _ => format!("(?i);\\s*{name}\\s*=\\s*\"?([^\";]*)"),
+    }
+}
+
+/// Returns the header that an expression looks for, `Location: (.*)`, the expression for its value,
+/// and whether the expression ends with the line.
+fn field_in(expression: &str) -> Option<(String, String, bool)> {
+    let text = ["^", "\\r\\n", "\\n"].iter().find_map(|begin| expression.strip_prefix(begin));
+    let text = text.unwrap_or(expression);
+    let (name, rest) = text.split_once(':')?;
+    let name = name.replace("\\-", "-").to_ascii_lowercase();
+    if !is_token(&name) || !(FIELDS.contains(&&*name) || name.starts_with("x-")) {
+        return None;
+    }
+    let spaces = ["\\s*", "\\s+", " *", " +", " ?", "\\s", " "];
+    let rest = spaces.iter().find_map(|space| rest.strip_prefix(space)).unwrap_or(rest);
+    let line_ends = ["\\r\\n", "\\r?\\n", "\\r", "\\n", "$"];
+    let whole = line_ends.iter().find_map(|end| rest.strip_suffix(end));
+    let part = match whole {
+        Some(part) => format!("^{part}$"),
+        None => format!("^{rest}"),
+    };
+    Regex::new(&part).ok().map(|_| (name, part, whole.is_some()))
 }
 
 /// Returns a regular expression for the simplest paths of XPath: `//input[@name='a']/@value`,
@@ -301,5 +382,18 @@ fn xpath(path: &str) -> Option<String> {
         _ => None,
     }
 }
+
+/// Headers that expressions look for.
+const FIELDS: [&str; 9] = [
+    "content-type",
+    "date",
+    "etag",
+    "last-modified",
+    "location",
+    "server",
+    "set-cookie",
+    "transfer-encoding",
+    "www-authenticate",
+];
 
 const ACTIONS: [&str; 7] = ["continue", "loop", "abort", "restart", "log", "dump", "abort_test"];

@@ -61,6 +61,16 @@ impl<'d> Element<'d> {
         self.0.attributes().map(|one| (one.name(), one.range_qname()))
     }
 
+    /// Iterates over the values of the attributes.
+    pub(super) fn values(self) -> impl Iterator<Item = &'d str> {
+        self.0.attributes().map(|one| one.value())
+    }
+
+    /// Iterates over the texts between the elements in it.
+    pub(super) fn texts(self) -> impl Iterator<Item = &'d str> {
+        self.0.children().filter(Node::is_text).filter_map(|node| node.text())
+    }
+
     /// Iterates over the elements and comments in it.
     pub(super) fn children(self) -> impl Iterator<Item = Child<'d>> {
         self.0.children().filter_map(|node| {

@@ -3,7 +3,9 @@
 use throng_load::scenario::{HeaderPlace, is_token};
 
 use super::element::{Attribute, Element};
+use super::request::NO_VARIABLES;
 use super::steps::StepsReader;
+use super::variables::literal;
 use crate::headers::Headers;
 use crate::text::{base64, escape};
 use crate::weights::Weights;
@@ -46,15 +48,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
             return Vec::new();
         };
         let mut steps = self.close();
-        let mut headers = self.headers(http, subst != "false");
+        let mut headers = self.headers(http, subst != "false", method);
+        steps.append(&mut self.sets);
         let mut parts = Vec::new();
-        if let Some(body) = http.get("contents") {
-            let in_body = subst == "true";
-            let text = self.variables.text(self.translator, body.value, in_body, &body.span);
-            if !text.is_empty() {
-                parts.push(("body", Yaml::text(text)));
-                headers.add("content-type", FORM);
-            }
+        if let Some(body) = self.contents(http, subst, method) {
+            parts.push(("body", Yaml::text(body)));
+            headers.add("content-type", FORM);
         }
         if let Some(headers) = headers.write() {
             parts.insert(0, ("headers", headers));
@@ -95,41 +94,66 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             path = if behind.is_empty() { "/" } else { behind };
         }
-        if subst && path.starts_with("%%") {
-            let remedy = "a request goes to the target: write a path that begins with `/`";
-            self.translator.not_supported(&url.span, "http url", remedy);
-            return None;
-        }
-        self.check_path(path, &url.span);
-        if subst && path.contains("%%") {
-            let how = "values in a path are percent-encoded; tsung puts them there as they are";
-            self.approximated_once(&url.span, "http url", how);
-        }
-        Some(self.variables.text(self.translator, path, subst, &url.span))
+        Some(self.path_text(path, &url.span, "http url", subst))
     }
 
-    fn headers(&mut self, http: Element<'d>, subst: bool) -> Headers {
-        let mut headers = Headers::default();
-        for (attribute, header) in
-            [("content_type", "content-type"), ("if_modified_since", "if-modified-since")]
-        {
-            if let Some(value) = http.get(attribute) {
-                headers.add(header, self.header_value(&value, subst));
+    /// Returns the body of a request; `None` for a method with which tsung sends none.
+    fn contents(&mut self, http: Element<'d>, subst: &str, method: &str) -> Option<String> {
+        let contents = http.get("contents");
+        let is_file = http.get("contents_from_file").is_some();
+        if !BODY_METHODS.contains(&method) {
+            let has_contents = contents.is_some_and(|contents| !contents.value.is_empty());
+            if has_contents || is_file {
+                let why = "tsung sends no body with this method, and neither does the scenario";
+                self.translator.suspicious(&http.span(), "http contents", why);
             }
+            return None;
         }
+        if is_file {
+            let remedy = "a body stands in the scenario: write it as `body`";
+            self.translator.not_supported(&http.span(), "http contents_from_file", remedy);
+            return Some(String::new());
+        }
+        let Some(contents) = contents else { return Some(String::new()) };
+        self.check_letters(contents.value, &contents.span, "http contents");
+        let text = match subst {
+            "all_except_body" => escape(contents.value),
+            subst => {
+                let subst = subst == "true";
+                self.variables.text(self.translator, contents.value, subst, &contents.span)
+            }
+        };
+        Some(text)
+    }
+
+    /// Returns the headers of a request. Steps that store what they need stand in `sets`.
+    fn headers(&mut self, http: Element<'d>, subst: bool, method: &str) -> Headers {
+        let mut headers = Headers::default();
+        let has_body = BODY_METHODS.contains(&method);
         if self.translator.word(http, "version", &["1.0", "1.1"]) == Some("1.0") {
             let how = "the request is of HTTP/1.1 and closes its connection, as one of HTTP/1.0";
             self.approximated_once(&http.span(), "http version", how);
             headers.set("connection", "close");
         }
-        if http.get("contents_from_file").is_some() {
-            let remedy = "a body stands in the scenario: write it as `body`";
-            self.translator.not_supported(&http.span(), "http contents_from_file", remedy);
-        }
         for child in http.elements() {
             self.read_child(child, &mut headers, subst);
         }
         self.extra_headers(http, subst, HeaderPlace::Request, &mut headers);
+        for (attribute, header, is_sent) in [
+            ("content_type", "content-type", has_body),
+            ("if_modified_since", "if-modified-since", !has_body),
+        ] {
+            let Some(value) = http.get(attribute) else { continue };
+            if !is_sent {
+                let why = "tsung does not send this header with this method, and neither does the \
+                           scenario";
+                self.translator.suspicious(&value.span, http.with(attribute), why);
+            } else if has_body {
+                headers.add(header, self.header_value(&value, subst));
+            } else {
+                headers.add(header, self.literal_header(&value));
+            }
+        }
         // A request that names its own browser has no other.
         match &*self.options.user_agents {
             [] => {}
@@ -143,26 +167,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
     fn read_child(&mut self, child: Element<'d>, headers: &mut Headers, subst: bool) {
         let span = child.span();
         match child.name() {
-            "www_authenticate" => {
-                let user = self.translator.require(child, "userid", "user");
-                let password = self.translator.require(child, "passwd", "secret");
-                let (Some(user), Some(password)) = (user, password) else { return };
-                let pair = format!("{}:{}", user.value, password.value);
-                let is_basic = child.value("type").unwrap_or("basic") == "basic";
-                let is_plain = is_basic && !(subst && pair.contains("%%"));
-                let Some(login) = base64(&pair).filter(|_| is_plain) else {
-                    let remedy = "a scenario has Basic authentication with a plain name: write \
-                                  the header `authorization`";
-                    return self.translator.not_supported(&span, "www_authenticate", remedy);
-                };
-                self.translator.translated(&span, "www_authenticate");
-                headers.add("authorization", format!("Basic {login}"));
-            }
+            "www_authenticate" => self.login(child, headers, subst),
             "soap" => {
                 let Some(action) = self.translator.require(child, "action", "urn:x") else {
                     return;
                 };
-                let value = self.header_value(&action, subst);
+                let value = self.literal_header(&action);
                 self.translator.translated(&span, "soap");
                 headers.add("soapaction", format!("\"{value}\""));
             }
@@ -170,11 +180,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let key = self.translator.require(child, "key", "name");
                 let value = self.translator.require(child, "value", "1");
                 let (Some(key), Some(value)) = (key, value) else { return };
-                let cookie = format!(
-                    "{}={}",
-                    self.header_value(&key, subst),
-                    self.header_value(&value, subst)
-                );
+                let cookie =
+                    format!("{}={}", self.literal_header(&key), self.header_value(&value, subst));
                 let how = "the cookie is sent with this request alone, in place of those that the \
                            server has set";
                 self.approximated_once(&span, "add_cookie", how);
@@ -189,6 +196,29 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             _ => {}
         }
+    }
+
+    /// Adds the header of a `www_authenticate`.
+    fn login(&mut self, element: Element<'d>, headers: &mut Headers, subst: bool) {
+        let span = element.span();
+        let user = self.translator.require(element, "userid", "user");
+        let password = self.translator.require(element, "passwd", "secret");
+        let (Some(user), Some(password)) = (user, password) else { return };
+        if element.value("type").unwrap_or("basic") != "basic" {
+            let remedy = "a scenario has Basic authentication: write the header `authorization`";
+            return self.translator.not_supported(&span, "www_authenticate", remedy);
+        }
+        self.translator.translated(&span, "www_authenticate");
+        let pair = format!("{}:{}", user.value, password.value);
+        let plain = base64(&pair).filter(|_| !pair.contains("%%"));
+        let login = plain.unwrap_or_else(|| {
+            let user = self.header_value(&user, subst);
+            let password = self.header_value(&password, subst);
+            self.sets = self.set_to(&["login of a request"], &format!("{user}:{password}"));
+            let stored = self.variables.find("login of a request").unwrap_or_default();
+            format!("${{base64({stored})}}")
+        });
+        headers.add("authorization", format!("Basic {login}"));
     }
 
     /// Adds the headers that an element names one by one.
@@ -210,7 +240,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.translator.mistake(&name.span, "this is no name of a header", label);
                 continue;
             }
-            if !self.translator.may_have_header(&span, "http_header", text, place) {
+            literal(self.translator, text, &name.span, NO_VARIABLES);
+            if self.is_overruled(element, header, text, place)
+                || !self.translator.may_have_header(&span, "http_header", text, place)
+            {
                 continue;
             }
             if headers.has(text) {
@@ -218,14 +251,50 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.translator.not_supported(&span, "http_header", remedy);
                 continue;
             }
-            if header.get("encoding").is_some() {
-                let remedy = "throng encodes no headers; write `${base64(...)}` in its value";
-                self.translator.not_supported(&span, "http_header encoding", remedy);
-            }
-            let value = self.header_value(&value, subst);
+            let value = match header.value("encoding") {
+                None => self.header_value(&value, subst),
+                // tsung encodes the text before it fills in variables.
+                Some(_) => match base64(value.value) {
+                    Some(encoded) => encoded,
+                    None => {
+                        let remedy = "write `${base64(...)}` in its value";
+                        self.translator.not_supported(&span, "http_header encoding", remedy);
+                        continue;
+                    }
+                },
+            };
             self.translator.translated(&span, "http_header");
             headers.set(text, value);
         }
+    }
+
+    /// Reports a header that does not become what its author wrote.
+    fn is_overruled(
+        &mut self,
+        element: Element<'d>,
+        header: Element<'d>,
+        name: &str,
+        place: HeaderPlace,
+    ) -> bool {
+        let name = name.to_ascii_lowercase();
+        let contents = element.get("contents").map_or("", |contents| contents.value);
+        let is_true = || {
+            let length = contents.len().to_string();
+            !contents.contains("%%") && header.value("value") == Some(&*length)
+        };
+        let why = match place {
+            HeaderPlace::Upgrade if UPGRADE_FIELDS.contains(&&*name) => {
+                "tsung sets this header of a handshake itself and leaves yours out, and so does \
+                 the scenario"
+            }
+            HeaderPlace::Request if name == "content-length" && !is_true() => {
+                "tsung sends this length, whatever the length of the body is; throng sends the \
+                 length of the body"
+            }
+            _ => return false,
+        };
+        self.translator.suspicious(&header.span(), "http_header", why);
+        true
     }
 
     /// Returns the step that draws a browser for the session, if there are several.
@@ -266,6 +335,20 @@ const METHODS: [&str; 20] = [
     "VERSION-CONTROL",
     "MERGE",
     "CHECKOUT",
+];
+
+/// Methods of requests with a body, which may be empty.
+const BODY_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
+
+/// Headers of a handshake that tsung sets itself.
+const UPGRADE_FIELDS: [&str; 7] = [
+    "host",
+    "upgrade",
+    "connection",
+    "origin",
+    "sec-websocket-key",
+    "sec-websocket-version",
+    "sec-websocket-protocol",
 ];
 
 /// The header with the name of a browser.

@@ -28,6 +28,8 @@ pub(super) struct Load<'d> {
 
 #[derive(Clone, Debug)]
 struct LoadPhase {
+    /// tsung runs the phases in the order of their numbers.
+    number: u64,
     comments: Vec<String>,
     rate: Rate,
     span: Duration,
@@ -69,6 +71,7 @@ impl<'d> Load<'d> {
                 Child::Element(child) => load.read_phase(translator, child, phases == 1),
             }
         }
+        load.phases.sort_by_key(|phase| phase.number);
         load.read_static(translator, &users);
         if load.phases.is_empty() && translator.mistakes.len() == mistakes {
             let label = "expected an `arrivalphase` with `users`";
@@ -88,7 +91,13 @@ impl<'d> Load<'d> {
 
     fn read_phase(&mut self, translator: &mut Translator<'_>, phase: Element<'d>, is_only: bool) {
         let comments = std::mem::take(&mut self.comments);
-        translator.require(phase, "phase", "1");
+        let number = translator.require(phase, "phase", "1");
+        let number = number.and_then(|_| translator.integer(phase, "phase", 0..=USERS_MAX));
+        if number.is_some_and(|number| self.phases.iter().any(|other| other.number == number)) {
+            let label = "expected a number that no other phase has: tsung refuses the file";
+            let found = phase.get("phase").map_or(phase.span(), |found| found.span);
+            translator.mistake(&found, "there is a phase with this number already", label);
+        }
         let span = translator.require(phase, "duration", "60");
         let span = span.and_then(|_| read_span(translator, phase, "duration", "second"));
         let waits = translator.flag(phase, "wait_all_sessions_end").unwrap_or(false);
@@ -112,7 +121,7 @@ impl<'d> Load<'d> {
         }
         let rate = read_rate(translator, users);
         let most = translator.integer(users, "maxnumber", 1..=USERS_MAX);
-        let (Some(rate), Some(span)) = (rate, span) else { return };
+        let (Some(rate), Some(span), Some(number)) = (rate, span, number) else { return };
         let planned = (rate.per_second * span.as_secs_f64()).round();
         let planned = most.map_or(planned, |most| planned.min(most as f64));
         let how = format!(
@@ -122,7 +131,7 @@ impl<'d> Load<'d> {
             show_count(planned as u64),
         );
         translator.approximated(&users.span(), "users", how);
-        let phase = LoadPhase { comments, rate, span, most, waits, is_even: false };
+        let phase = LoadPhase { number, comments, rate, span, most, waits, is_even: false };
         self.phases.push(phase);
     }
 
@@ -167,6 +176,7 @@ impl<'d> Load<'d> {
             let span = seconds(last.max(1.0));
             let per_second = users.len() as f64 / span.as_secs_f64();
             self.phases.push(LoadPhase {
+                number: 0,
                 comments: std::mem::take(&mut self.comments),
                 rate: Rate::new(per_second, "second"),
                 span,
@@ -302,19 +312,19 @@ fn read_rate(translator: &mut Translator<'_>, users: Element<'_>) -> Option<Rate
     Some(Rate::new(per_second, unit))
 }
 
-/// Reads a time in the unit of the same element.
+/// Reads a time in the unit of the same element: a whole number, as tsung reads it.
 fn read_span(
     translator: &mut Translator<'_>,
     element: Element<'_>,
     name: &str,
     default: &str,
 ) -> Option<Duration> {
-    let number = translator.number(element, name, 1e-3..=SECONDS_MAX * 1e3)?;
+    let number = translator.integer(element, name, 1..=(SECONDS_MAX * 1e3) as u64)?;
     let unit = match element.get("unit") {
         Some(_) => translator.word(element, "unit", &UNITS)?,
         None => default,
     };
-    let value = number * unit_seconds(unit);
+    let value = number as f64 * unit_seconds(unit);
     if !(1e-3..=SECONDS_MAX).contains(&value) {
         let span = element.get(name).map_or(element.span(), |found| found.span);
         let label = "expected from a millisecond to a year";

@@ -1,7 +1,9 @@
 //! Loops and branches.
 
-use super::element::{Child, Element};
+use super::element::{Attribute, Child, Element};
+use super::request::NO_VARIABLES;
 use super::steps::{Plugin, StepsReader, Wire};
+use super::variables::literal;
 use crate::source::Source;
 use crate::yaml::Yaml;
 
@@ -27,11 +29,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
             return self.body(element, 1.0, steps);
         }
         let numbers = [(&from, "from"), (&to, "to")].map(|(attribute, name)| {
-            let number = attribute.value.trim().parse::<i64>().ok();
-            let number = number.filter(|number| number.unsigned_abs() <= TURNS_MAX);
+            let number = attribute.value.trim().parse::<u64>().ok();
+            let number = number.filter(|number| *number <= TURNS_MAX);
             if number.is_none() {
                 let title = format!("`{name}` is not such a number");
-                let label = "expected a whole number";
+                let label = "expected a whole number, without a sign";
                 self.translator.mistake(&attribute.span, title, label);
             }
             number
@@ -39,7 +41,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let step = self.translator.integer(element, "incr", 1..=TURNS_MAX);
         let step = if element.get("incr").is_some() { step } else { Some(1) };
         let ([Some(from), Some(to)], Some(step)) = (numbers, step) else { return Vec::new() };
-        let turns = if from >= to { 1 } else { (to.abs_diff(from)).div_ceil(step) + 1 };
+        let turns = if from >= to { 1 } else { (to - from).div_ceil(step) + 1 };
         if from > to {
             let why = "tsung compares behind the body: it runs once, although `from` is more \
                        than `to`; the scenario has it once, too";
@@ -47,15 +49,27 @@ impl<'d> StepsReader<'_, '_, 'd> {
         } else {
             self.translator.translated(&span, "for");
         }
-        if turns > 1 && element.uses(&self.translator.source, name) {
+        let mut steps = self.turns_of_for(element, name, (from, step), turns);
+        // tsung keeps the number of the last turn.
+        if self.over.is_none() && self.uses.outside(name) {
+            steps.extend(self.set_to(&[name], &(from + (turns - 1) * step).to_string()));
+            self.variables.is_number(name);
+        }
+        steps
+    }
+
+    fn turns_of_for(
+        &mut self,
+        element: Element<'d>,
+        name: &str,
+        (from, step): (u64, u64),
+        turns: u64,
+    ) -> Vec<Yaml> {
+        let uses = element.uses(&self.translator.source, name);
+        if turns > 1 && uses {
             return self.counted(element, name, (from, step), turns);
         }
-        let before = match turns {
-            1 if element.uses(&self.translator.source, name) => {
-                self.set_to(&[name], &from.to_string())
-            }
-            _ => Vec::new(),
-        };
+        let before = if uses { self.set_to(&[name], &from.to_string()) } else { Vec::new() };
         let (many, enters) = (turns > 1, self.loops < LOOPS_MAX);
         if !many || !enters {
             if many {
@@ -71,7 +85,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         &mut self,
         element: Element<'d>,
         name: &str,
-        (from, step): (i64, u64),
+        (from, step): (u64, u64),
         turns: u64,
     ) -> Vec<Yaml> {
         if turns > VALUES_MAX || self.copies * turns > COPIES_MAX {
@@ -87,10 +101,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
             steps.extend(self.repeat_body(element, turns));
             return steps;
         }
-        let values = (0..turns).map(|turn| from.saturating_add_unsigned(turn * step));
+        let values = (0..turns).map(|turn| from + turn * step);
         let values: Vec<_> = values.map(Yaml::plain).collect();
         let mut before = self.connect_for(element);
         let stored = self.variables.store(name, &self.shared.tables.ids);
+        self.variables.is_number(name);
         self.copies *= turns;
         let body = self.body(element, turns as f64, Vec::new());
         self.copies /= turns;
@@ -187,8 +202,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             return Vec::new();
         };
+        let name = name.value.trim();
+        if self.uses.any(name) {
+            let remedy = "the number of the turn is no variable of the scenario: count with `set`";
+            self.translator.not_supported(&span, "repeat name", remedy);
+        }
+        let counter = self.counter(name);
         // What ends the loop may be set in its body.
-        let goes_on = format!("{} goes on", name.value.trim());
+        let goes_on = format!("{name} goes on");
         let mut before = self.connect_for(element);
         let set = self.set_to(&[&goes_on], "1");
         let stored = self.variables.find(&goes_on).unwrap_or_default().to_owned();
@@ -197,7 +218,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let turns = if deep { 1.0 } else { most as f64 + 1.0 };
         let mut body = self.body(element, turns, Vec::new());
         self.loops -= 1;
-        let condition = self.condition(*end);
+        let condition = self.condition(*end, false);
         let once = match &condition {
             None => true,
             Some(_) if deep => {
@@ -216,8 +237,18 @@ impl<'d> StepsReader<'_, '_, 'd> {
         self.translator.translated(&span, "repeat");
         self.translator.translated(&end.span(), end.name());
         let stops = if end.name() == "while" { condition.fails } else { condition.holds };
-        let stop = Yaml::list([Yaml::entry("set", Yaml::map([(&*stored, Yaml::text("0"))]))]);
-        body.push(Yaml::entry("if", Yaml::map([("condition", Yaml::text(stops)), ("do", stop)])));
+        let stop = || Yaml::list([Yaml::entry("set", Yaml::map([(&*stored, Yaml::text("0"))]))]);
+        let end = [("condition", Yaml::text(stops)), ("do", stop())];
+        let end = Yaml::entry("if", Yaml::map(end));
+        body.push(match counter {
+            None => end,
+            Some(counter) => {
+                let next = Yaml::map([(&*counter, Yaml::text(format!("${{{counter} + 1}}")))]);
+                let counted = Yaml::list([Yaml::entry("set", next), end]);
+                let is_last = ("condition", Yaml::text(format!("${{{counter}}} > {most}")));
+                Yaml::entry("if", Yaml::map([is_last, ("do", stop()), ("else", counted)]))
+            }
+        });
         let turn =
             [("condition", Yaml::text(format!("${{{stored}}} == 1"))), ("do", Yaml::list(body))];
         let turn = Yaml::list([Yaml::entry("if", Yaml::map(turn))]);
@@ -227,9 +258,23 @@ impl<'d> StepsReader<'_, '_, 'd> {
         before
     }
 
+    /// Returns the name of the value that counts the turns of all loops of this name: tsung never
+    /// begins anew. `None` if there is one such loop, which the user runs once.
+    fn counter(&mut self, repeat: &str) -> Option<String> {
+        if !self.is_repeated() && !self.uses.shares(repeat) {
+            return None;
+        }
+        let own = format!("{repeat} turns");
+        if self.variables.find(&own).is_none() {
+            let set = self.set_to(&[&own], "1");
+            self.counters.extend(set);
+        }
+        self.variables.find(&own).map(str::to_owned)
+    }
+
     /// Translates `if`.
     pub(super) fn if_then(&mut self, element: Element<'d>) -> Vec<Yaml> {
-        let condition = self.condition(element);
+        let condition = self.condition(element, true);
         let mut before = self.connect_for(element);
         let (was_connected, was_over) = (self.connected, self.over);
         self.depth += 1;
@@ -266,7 +311,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
     /// Translates an `if` whose body ends the session: what follows it is the other branch.
     pub(super) fn if_else(&mut self, element: Element<'d>, rest: &[Child<'d>]) -> Vec<Yaml> {
         let mut before = self.connect_for(element);
-        let Some(condition) = self.condition(element) else {
+        let Some(condition) = self.condition(element, true) else {
             before.extend(self.steps(element));
             return before;
         };
@@ -297,14 +342,15 @@ impl<'d> StepsReader<'_, '_, 'd> {
         before
     }
 
-    /// Reads a comparison. `None` if the scenario cannot have it, which is reported: tsung then
-    /// goes through the steps, as it does where a variable has no value.
-    fn condition(&mut self, element: Element<'d>) -> Option<Condition> {
+    /// Reads a comparison, of an `if` or of the end of a loop. `None` if the scenario cannot have
+    /// it, which is reported: tsung then goes through the steps once, as it does where a variable
+    /// has no value.
+    fn condition(&mut self, element: Element<'d>, is_if: bool) -> Option<Condition> {
         let span = element.span();
         let name = self.translator.require(element, "var", "name")?;
         let given: Vec<_> =
             RELATIONS.iter().filter_map(|row| Some((row, element.get(row.0)?))).collect();
-        let [((_, holds, fails), value)] = &given[..] else {
+        let [((relation, holds, fails), value)] = &given[..] else {
             let label = "expected one of eq, neq, gt, gte, lt and lte";
             self.translator.mistake(&span, "this comparison has not one relation", label);
             return None;
@@ -316,12 +362,16 @@ impl<'d> StepsReader<'_, '_, 'd> {
             return None;
         }
         let Some(known) = self.variables.find(name.value.trim()).map(str::to_owned) else {
-            let why = "no step before it sets the variable: tsung goes through the steps, and so \
-                       does the scenario";
+            let why = "no step before it sets the variable: tsung goes through the steps once, \
+                       and so does the scenario";
             self.translator.suspicious(&span, element.name(), why);
             return None;
         };
-        let right = self.variables.text(self.translator, value.value, true, &value.span);
+        self.report_relation(element, relation, value, is_if);
+        let right = match is_if {
+            true => self.variables.text(self.translator, value.value, true, &value.span),
+            false => literal(self.translator, value.value, &value.span, NO_VARIABLES),
+        };
         let right = right.trim();
         let has_relation = value.value.contains(['<', '>', '=', '!', '{', '}']);
         if right.is_empty() || has_relation || right.starts_with("$${") {
@@ -334,6 +384,33 @@ impl<'d> StepsReader<'_, '_, 'd> {
             holds: format!("${{{known}}} {holds} {right}"),
             fails: format!("${{{known}}} {fails} {right}"),
         })
+    }
+}
+
+impl<'d> StepsReader<'_, '_, 'd> {
+    /// Reports how a comparison differs, in tsung as it is or in older ones.
+    fn report_relation(
+        &mut self,
+        element: Element<'d>,
+        relation: &str,
+        value: &Attribute<'d>,
+        is_if: bool,
+    ) {
+        let (text, span) = (value.value.trim(), element.span());
+        let is_number = text.parse::<f64>().is_ok();
+        let is_whole = text.parse::<i64>().is_ok_and(|whole| whole.to_string() == text);
+        if matches!(relation, "gte" | "lte") {
+            let how = "so compares tsung 1.8; up to 1.7 `gte` is `gt`, and `lte` is `lt`";
+            self.approximated_once(&span, element.name(), how);
+        } else if is_if && text.contains("%%") {
+            let how = "tsung 1.8 fills in the variables of the value; up to 1.7 it compares with \
+                       the text as it stands";
+            self.approximated_once(&span, element.name(), how);
+        } else if matches!(relation, "eq" | "neq") && is_number && !is_whole {
+            let how = "tsung compares the texts, in which 1.0 is not 1; the scenario compares the \
+                       numbers";
+            self.approximated_once(&span, element.name(), how);
+        }
     }
 }
 

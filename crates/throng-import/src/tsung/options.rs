@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::element::{Attribute, Element};
-use super::think::{SECONDS_MAX, ThinkTime, seconds};
+use super::think::{SECONDS_MAX, ThinkKind, seconds};
 use crate::expected::near_or;
 use crate::translator::Translator;
 
@@ -31,8 +31,9 @@ pub(super) struct Options<'d> {
 /// Think times of the sessions that do not say their own.
 #[derive(Debug)]
 pub(super) struct ThinkDefaults {
-    pub(super) time: ThinkTime,
-    /// True if it holds for all think times, whatever the sessions say.
+    pub(super) value: f64,
+    pub(super) kind: ThinkKind,
+    /// True if they hold for all think times, whatever the sessions say.
     pub(super) overrides: bool,
 }
 
@@ -48,7 +49,7 @@ pub(super) struct WebSocketOptions<'d> {
 impl Default for Options<'_> {
     fn default() -> Self {
         Self {
-            think: ThinkDefaults { time: ThinkTime::Fixed(5.0), overrides: false },
+            think: ThinkDefaults { value: 5.0, kind: ThinkKind::Fixed, overrides: false },
             connect_timeout: None,
             idle_timeout: Duration::from_secs(600),
             global_timeout: None,
@@ -152,13 +153,18 @@ impl<'d> Options<'d> {
     }
 
     fn read_think(&mut self, translator: &mut Translator<'_>, option: Element<'d>) {
-        let bounds = 0.0..=SECONDS_MAX;
-        let value = translator.number(option, "value", bounds.clone());
-        let low = translator.number(option, "min", bounds.clone());
-        let high = translator.number(option, "max", bounds);
+        let value = translator.number(option, "value", 0.0..=SECONDS_MAX);
         let is_random = translator.flag(option, "random").unwrap_or(false);
-        self.think.overrides = translator.flag(option, "override").unwrap_or(false);
-        self.think.time = ThinkTime::of(value.unwrap_or(5.0), low.zip(high), is_random);
+        let range = read_range(translator, option, 0);
+        self.think = ThinkDefaults {
+            value: value.unwrap_or(5.0),
+            kind: match range {
+                Some((low, high)) => ThinkKind::Range(low, high),
+                None if is_random => ThinkKind::Random,
+                None => ThinkKind::Fixed,
+            },
+            overrides: translator.flag(option, "override").unwrap_or(false),
+        };
     }
 
     fn read_websocket(&mut self, translator: &mut Translator<'_>, option: Element<'d>, name: &str) {
@@ -204,6 +210,29 @@ pub(super) enum OptionUse<'k> {
     File(&'k str),
     Http,
     WebSocketServer,
+}
+
+/// Reads `min` and `max` of a think time: whole seconds, and both or neither, as tsung reads them.
+pub(super) fn read_range(
+    translator: &mut Translator<'_>,
+    element: Element<'_>,
+    min: u64,
+) -> Option<(f64, f64)> {
+    let given = (element.get("min"), element.get("max"));
+    let bounds = min..=SECONDS_MAX as u64;
+    let low = translator.integer(element, "min", bounds.clone());
+    let high = translator.integer(element, "max", bounds);
+    if let (Some(one), None) | (None, Some(one)) = given {
+        let label = "expected `min` and `max`: tsung refuses one of them alone";
+        translator.mistake(&one.span, "this think time has one bound", label);
+    }
+    let (low, high) = low.zip(high)?;
+    if low > high || high == 0 {
+        let label = format!("expected `max` to be at least {}", low.max(1));
+        translator.mistake(&element.span(), "no time is between these bounds", label);
+        return None;
+    }
+    Some((low as f64, high as f64))
 }
 
 /// Reads a time in milliseconds. `None` for `infinity`.

@@ -7,8 +7,9 @@ use throng_load::scenario::{HeaderPlace, is_token};
 use super::answer::Answer;
 use super::element::{Attribute, Element};
 use super::steps::{Plugin, StepsReader, Wire};
+use super::variables::literal;
 use crate::headers::Headers;
-use crate::text::{escape, hex};
+use crate::text::hex;
 use crate::yaml::Yaml;
 
 /// What is sent.
@@ -28,7 +29,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let why = "`tsung -x` leaves requests out by their tags; the scenario has all of them";
             self.translator.not_needed(&request.span(), "request tag", why);
         }
-        let is_other = |child: &Element<'_>| !matches!(child.name(), "match" | "dyn_variable");
+        let is_other = |child: &Element<'_>| !is_of_answer(*child);
         let mut protocols = request.elements().filter(is_other);
         let name = self.plugin.element();
         let Some(element) = protocols.next() else {
@@ -42,15 +43,16 @@ impl<'d> StepsReader<'_, '_, 'd> {
             self.translator.mistake(&second.span(), "this request sends something already", label);
             return Vec::new();
         }
+        self.check_order(request);
         if element.name() != name {
             let title = format!("`{}` is no request of this session", element.name());
             let label = format!("expected `{name}`, which its type sends");
             self.translator.mistake(&element.span(), title, label);
             return Vec::new();
         }
-        let steps = match self.plugin {
+        let mut steps = match self.plugin {
             Plugin::Raw => self.raw(request, element, subst == "true"),
-            Plugin::WebSocket => self.websocket(request, element, subst != "false"),
+            Plugin::WebSocket => self.websocket(request, element, subst == "true"),
             Plugin::Http => self.http(request, element, subst),
         };
         // The request itself has the values from before it.
@@ -59,7 +61,29 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 self.variables.bind(&name, stored);
             }
         }
+        for name in std::mem::take(&mut self.emptied) {
+            steps.extend(self.set_to(&[&name], ""));
+        }
         steps
+    }
+
+    /// Reports parts in an order, in which tsung's document type does not allow them.
+    fn check_order(&mut self, request: Element<'d>) {
+        let rank = |child: &Element<'_>| match child.name() {
+            "match" => 0,
+            "dyn_variable" => 1,
+            _ => 2,
+        };
+        let mut last = 0;
+        for child in request.elements() {
+            if rank(&child) < last {
+                let title = format!("`{}` is too late in this request", child.name());
+                let label = "expected `match` first, then `dyn_variable`, then what is sent: tsung \
+                             takes no other order";
+                return self.translator.mistake(&child.span(), title, label);
+            }
+            last = rank(&child);
+        }
     }
 
     fn raw(&mut self, request: Element<'d>, raw: Element<'d>, subst: bool) -> Vec<Yaml> {
@@ -67,7 +91,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let ack = self.translator.require(raw, "ack", "local");
         let ack = ack.and_then(|_| self.translator.word(raw, "ack", &ACKS)).unwrap_or("no_ack");
         let Some(payload) = self.raw_payload(raw, subst) else { return Vec::new() };
-        let waits = matches!(ack, "local" | "parse" | "bidi_ack");
+        let waits = ack == "local";
         let answer = self.answer(request, waits);
         let mut steps = self.connect_before(&span);
         steps.push(self.send(payload, waits));
@@ -75,7 +99,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "no_ack" => self.translator.translated(&span, "raw ack no_ack"),
             "global" => steps.extend(self.wait_global(&span, "raw ack global")),
             _ => {
-                self.approximated_once(&span, &format!("raw ack {ack}"), self.any_answer(&answer));
+                self.approximated_once(&span, "raw ack local", self.any_answer(&answer));
                 steps.push(self.expect(answer));
             }
         }
@@ -87,6 +111,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         match (raw.get("data"), raw.get("datasize")) {
             (Some(data), None) => {
                 self.translator.translated(&span, "raw");
+                self.check_letters(data.value, &data.span, "raw data");
                 let text = self.variables.text(self.translator, data.value, subst, &data.span);
                 let text = self.sendable(text, &data.span)?;
                 if self.wire == Wire::WebSocket {
@@ -131,7 +156,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
             Some("connect") => self.websocket_connect(request, element, subst),
             Some("message") => self.websocket_message(request, element, subst),
             Some(_) => {
-                self.translator.translated(&element.span(), "websocket close");
+                let how = "tsung gives `close` as the reason in the close frame; throng gives none";
+                self.approximated_once(&element.span(), "websocket close", how);
                 if !self.connected {
                     let why = "the user is not connected here; the scenario leaves it out";
                     self.translator.suspicious(&element.span(), "websocket close", why);
@@ -183,6 +209,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let raw = element.text();
         let answer = self.answer(request, ack == "parse");
         let has_variables = subst && raw.contains("%%");
+        self.check_letters(&raw, &span, "websocket message");
         let text = self.variables.text(self.translator, &raw, subst, &span);
         let Some(text) = self.sendable(text, &span) else { return Vec::new() };
         if raw.starts_with(['\n', '\r']) || raw.ends_with(['\n', '\r']) {
@@ -254,14 +281,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 (Some(known), Some(plain)) if *known == plain => {}
                 _ => connect.push(("path", Yaml::text(path))),
             }
-            let origin = origin.filter(|origin| !origin.value.trim().is_empty());
-            let mut headers = Headers::default();
-            if let Some(origin) = origin {
-                headers.set("origin", self.header_value(&origin, subst));
-            }
-            if let Some((element, _)) = element {
-                self.extra_headers(element, subst, HeaderPlace::Upgrade, &mut headers);
-            }
+            let headers = self.upgrade_headers(element, origin);
             connect.extend(headers.write().map(|headers| ("headers", headers)));
             let names = subprotocols.map(|list| self.subprotocols(&list)).unwrap_or_default();
             if !names.is_empty() {
@@ -272,25 +292,81 @@ impl<'d> StepsReader<'_, '_, 'd> {
         Yaml::entry("connect", Yaml::map(connect))
     }
 
+    /// Returns the headers of a handshake: the origin, and those that the element names.
+    fn upgrade_headers(
+        &mut self,
+        element: Option<(Element<'d>, bool)>,
+        origin: Option<Attribute<'d>>,
+    ) -> Headers {
+        let mut headers = Headers::default();
+        match origin.filter(|origin| !origin.value.trim().is_empty()) {
+            Some(origin) => {
+                let value = self.literal_header(&origin);
+                headers.set("origin", value);
+            }
+            None => {
+                if let Some((element, _)) = element {
+                    let how = "tsung sends the host of the server as `origin`, where none is \
+                               written; the scenario sends none";
+                    self.approximated_once(&element.span(), "websocket origin", how);
+                }
+            }
+        }
+        if let Some((element, subst)) = element {
+            self.extra_headers(element, subst, HeaderPlace::Upgrade, &mut headers);
+        }
+        headers
+    }
+
     /// Returns a path of the source as a path of the scenario.
     fn path(&mut self, path: Option<Attribute<'d>>, default: &str, subst: bool) -> String {
         let Some(path) = path else { return default.to_owned() };
-        self.check_path(path.value, &path.span);
-        self.variables.text(self.translator, path.value, subst, &path.span)
+        self.path_text(path.value, &path.span, "websocket path", subst)
     }
 
-    /// Reports a path that cannot stand in a request.
-    pub(super) fn check_path(&mut self, path: &str, span: &Range<usize>) {
+    /// Returns the text of a path as a path of the scenario.
+    pub(super) fn path_text(
+        &mut self,
+        path: &str,
+        span: &Range<usize>,
+        construct: &str,
+        subst: bool,
+    ) -> String {
+        let begins_with_value = subst && path.starts_with("%%");
         let is_graphic = path.bytes().all(|byte| byte.is_ascii_graphic());
-        let label = match path.starts_with('/') {
-            true if is_graphic => return,
-            true => "expected printable ASCII without spaces: percent-encode the rest",
-            false => "expected `/` at its beginning",
+        if !is_graphic || !path.starts_with('/') && !begins_with_value {
+            let label = match is_graphic {
+                true => "expected `/` at its beginning",
+                false => "expected printable ASCII without spaces: percent-encode the rest",
+            };
+            self.translator.mistake(span, "this path cannot be requested", label);
+        }
+        if !subst {
+            return self.variables.text(self.translator, path, false, span);
+        }
+        let (text, has_texts) = self.variables.path(self.translator, path, span);
+        let how = match self.plugin {
+            _ if begins_with_value => {
+                "the value must begin with `/`: one that begins with `http` is an error in the \
+                 scenario, and another address in tsung"
+            }
+            Plugin::Http => {
+                "a value stands in the path as it is; one with a blank is an error in the \
+                 scenario, and tsung sends `%20` for the blank"
+            }
+            _ => {
+                "a value stands in the path as it is; one with a blank is an error in the \
+                 scenario, and tsung sends the blank"
+            }
         };
-        self.translator.mistake(span, "this path cannot be requested", label);
+        if has_texts || begins_with_value {
+            self.approximated_once(span, construct, how);
+        }
+        text
     }
 
     fn subprotocols(&mut self, list: &Attribute<'d>) -> Vec<String> {
+        literal(self.translator, list.value, &list.span, NO_VARIABLES);
         let names: Vec<_> = list.value.split(',').map(str::trim).collect();
         let names: Vec<_> = names.into_iter().filter(|name| !name.is_empty()).collect();
         if names.iter().any(|name| !is_token(name)) {
@@ -365,15 +441,44 @@ impl<'d> StepsReader<'_, '_, 'd> {
 
     /// Returns the value of a header as a text of the scenario.
     pub(super) fn header_value(&mut self, value: &Attribute<'d>, subst: bool) -> String {
+        self.check_header(value);
+        self.variables.text(self.translator, value.value, subst, &value.span)
+    }
+
+    /// Returns the value of a header, in which tsung fills in no variables.
+    pub(super) fn literal_header(&mut self, value: &Attribute<'d>) -> String {
+        self.check_header(value);
+        literal(self.translator, value.value, &value.span, NO_VARIABLES)
+    }
+
+    fn check_header(&mut self, value: &Attribute<'d>) {
         if value.value.contains(['\r', '\n', '\0']) {
             let label = "expected one line";
             self.translator.mistake(&value.span, "this header has a line break in it", label);
         }
-        match subst {
-            true => self.variables.text(self.translator, value.value, true, &value.span),
-            false => escape(value.value),
-        }
+        self.check_letters(value.value, &value.span, "header");
     }
+
+    /// Reports letters that tsung sends in another way than the scenario.
+    pub(super) fn check_letters(&mut self, text: &str, span: &Range<usize>, construct: &str) {
+        let why = match text.chars().max() {
+            Some('\u{100}'..) => {
+                "tsung cannot send letters beyond U+00FF: its user ends with an error; the \
+                 scenario sends them in UTF-8"
+            }
+            Some('\u{80}'..) => {
+                "tsung sends a letter beyond ASCII as one byte, which is no UTF-8; the scenario \
+                 sends it in UTF-8"
+            }
+            _ => return,
+        };
+        self.translator.suspicious(span, construct, why);
+    }
+}
+
+/// Reports whether an element of a request is about the answer.
+fn is_of_answer(element: Element<'_>) -> bool {
+    matches!(element.name(), "match" | "dyn_variable")
 }
 
 impl Plugin {
@@ -387,7 +492,12 @@ impl Plugin {
     }
 }
 
-const ACKS: [&str; 5] = ["local", "no_ack", "global", "parse", "bidi_ack"];
+/// Why tsung fills in no variable of some attributes, whatever the request says.
+pub(super) const NO_VARIABLES: &str = "tsung fills in no variables here, not even with \
+                                       `subst=\"true\"`; it sends the text as it stands, and so \
+                                       does the scenario";
+
+const ACKS: [&str; 3] = ["local", "no_ack", "global"];
 
 /// Longest message of zeros that is written out.
 const ZEROS_MAX: u64 = 16;

@@ -164,8 +164,7 @@ impl Session<'_> {
 
     /// Reports whether a request of the session waits for an answer.
     pub(super) fn expects(&self) -> bool {
-        let waits =
-            |raw: Element<'_>| matches!(raw.value("ack"), Some("local" | "parse" | "bidi_ack"));
+        let waits = |raw: Element<'_>| raw.value("ack") == Some("local");
         let asks = |message: Element<'_>| {
             message.value("type") == Some("message") && message.value("ack") != Some("no_ack")
         };

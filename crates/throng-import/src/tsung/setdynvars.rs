@@ -1,8 +1,9 @@
 //! `setdynvars`: values that a step stores, and rows of data files.
 
 use super::element::Element;
+use super::request::NO_VARIABLES;
 use super::steps::StepsReader;
-use super::variables::{function_value, plain_name};
+use super::variables::{function_value, literal, plain_name};
 use crate::data_file::is_delimiter;
 use crate::text::{RANDOM_CHARS_MAX, escape, random_digits};
 use crate::yaml::Yaml;
@@ -37,7 +38,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
                     self.translator.mistake(&element.span(), "the range is empty", label);
                     return Vec::new();
                 }
-                self.set(element, kind, &names, &format!("${{random({low},{high})}}"))
+                self.translator.translated(&element.span(), label(kind));
+                let set = self.set_to(&names, &format!("${{random({low},{high})}}"));
+                names.iter().for_each(|name| self.variables.is_number(name));
+                set
             }
             "random_string" | "urandom_string" => {
                 let length = self.translator.integer(element, "length", 1..=RANDOM_CHARS_MAX);
@@ -50,21 +54,24 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let Some(value) = self.translator.require(element, "value", "...") else {
                     return Vec::new();
                 };
-                self.set(element, kind, &names, &escape(value.value))
+                self.check_letters(value.value, &value.span, "setdynvars value");
+                let text = literal(self.translator, value.value, &value.span, NO_VARIABLES);
+                self.translator.translated(&element.span(), label(kind));
+                self.set_first(&names, [text])
             }
             "server" => {
-                let parts = [self.server.host, self.server.port];
-                let parts: Vec<_> = names.iter().zip(parts).collect();
                 self.translator.translated(&element.span(), label(kind));
-                let mut steps = Vec::new();
-                for (name, value) in parts {
-                    steps.extend(self.set_to(&[*name], &escape(value)));
-                }
-                steps
+                self.set_first(&names, [self.server.host, self.server.port].map(escape))
             }
             "erlang" => {
                 let function = element.value("callback").unwrap_or_default().trim();
                 let span = element.span();
+                if names.len() > 1 {
+                    let remedy = "a function of tsung has one value: give each variable its own \
+                                  `setdynvars`";
+                    self.translator.not_supported(&span, label(kind), remedy);
+                    return self.set_to(&names, "");
+                }
                 match function_value(self.translator, function, &label(kind), &span) {
                     Some(value) => self.set_to(&names, &value),
                     None => {
@@ -84,11 +91,6 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
     }
 
-    fn set(&mut self, element: Element<'d>, kind: &str, names: &[&str], value: &str) -> Vec<Yaml> {
-        self.translator.translated(&element.span(), label(kind));
-        self.set_to(names, value)
-    }
-
     /// Returns a step that stores the value under each of the names.
     pub(super) fn set_to(&mut self, names: &[&str], value: &str) -> Vec<Yaml> {
         let mut stored = Vec::<(String, Yaml)>::new();
@@ -99,6 +101,14 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         }
         vec![Yaml::entry("set", Yaml::map(stored))]
+    }
+
+    /// Returns steps that store the values under the first names. The other names get empty texts,
+    /// as in tsung.
+    fn set_first<const N: usize>(&mut self, names: &[&str], values: [String; N]) -> Vec<Yaml> {
+        let mut values = values.into_iter();
+        let set = |name: &&str| self.set_to(&[*name], &values.next().unwrap_or_default());
+        names.iter().flat_map(set).collect()
     }
 
     fn file(&mut self, element: Element<'d>, kind: &str, names: &[&'d str]) -> Vec<Yaml> {
@@ -144,18 +154,17 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let how = match (self.is_repeated(), self.read_files.contains(&id)) {
             (true, _) => "tsung takes another row in each turn; a user of the scenario has one row",
             (_, true) => "tsung takes another row here; a user of the scenario has one row",
-            _ if is_random && kind == "file" => "",
-            _ if self.is_only_session => "",
+            _ if is_random && kind == "file" || self.is_only_session => {
+                "tsung knows no quotes and no `\\r\\n`: it keeps quotes around a value, and the `\\r` \
+                 at the end of a row"
+            }
             _ => {
                 "tsung gives the next row to the next user of this session; the scenario gives \
                   row k to user k, whatever its session"
             }
         };
         self.read_files.push(id);
-        match how {
-            "" => self.translator.translated(&element.span(), label(kind)),
-            how => self.translator.approximated(&element.span(), label(kind), how),
-        }
+        self.translator.approximated(&element.span(), label(kind), how);
         Vec::new()
     }
 }

@@ -9,8 +9,9 @@ use throng_base::units::show_duration;
 use super::comments::with_comments;
 use super::element::{Child, Element};
 use super::ends::TsungServer;
-use super::options::Options;
-use super::think::{SECONDS_MAX, StepsTime, ThinkTime};
+use super::options::{Options, read_range};
+use super::think::{SECONDS_MAX, StepsTime, ThinkKind, ThinkTime};
+use super::uses::Uses;
 use super::variables::{Tables, Variables};
 use crate::names::in_letters_and;
 use crate::translator::Translator;
@@ -78,6 +79,14 @@ pub(super) struct StepsReader<'w, 't, 'd> {
     pub(super) comments: Vec<String>,
     /// Variables that the present request sets, by tsung's names and by those of the scenario.
     pub(super) captured: Vec<(String, String)>,
+    /// Variables that the present request leaves empty, by tsung's names.
+    pub(super) emptied: Vec<String>,
+    /// Which names the session uses.
+    pub(super) uses: Uses<'d>,
+    /// Steps at the beginning of the session, which store what its loops count.
+    pub(super) counters: Vec<Yaml>,
+    /// Steps that store values for the present request.
+    pub(super) sets: Vec<Yaml>,
     /// What a user does after an error, if a request says so.
     pub(super) on_error: Option<&'static str>,
     /// True if a request of the session says that an error ends a user, or its turn.
@@ -187,22 +196,43 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             _ => {}
         }
-        let bounds = 0.0..=SECONDS_MAX;
-        let value = self.translator.number(element, "value", bounds.clone());
-        let low = self.translator.number(element, "min", bounds.clone());
-        let high = self.translator.number(element, "max", bounds);
+        let value = self.translator.number(element, "value", 0.0..=SECONDS_MAX);
+        let own_range = read_range(self.translator, element, 1);
         let is_random = self.translator.flag(element, "random");
         let defaults = &self.options.think;
-        let own = match (value, low.zip(high)) {
-            (None, None) => defaults.time,
-            (value, bounds) => {
-                let of_options = matches!(defaults.time, ThinkTime::Exponential(_));
-                let is_random = is_random.unwrap_or(of_options);
-                ThinkTime::of(value.unwrap_or_default(), bounds, is_random)
-            }
+        let kind = match (own_range, is_random) {
+            (Some((low, high)), _) => ThinkKind::Range(low, high),
+            (None, Some(true)) => ThinkKind::Random,
+            (None, Some(false)) => ThinkKind::Fixed,
+            (None, None) => defaults.kind,
         };
-        let time = if defaults.overrides { defaults.time } else { own };
-        self.translator.translated(&span, "thinktime");
+        if defaults.overrides {
+            return self.think(ThinkTime::of(defaults.value, defaults.kind), &span);
+        }
+        if let Some(value) = value {
+            self.check_value(element, value, kind, own_range.is_some());
+        }
+        self.think(ThinkTime::of(value.unwrap_or(defaults.value), kind), &span)
+    }
+
+    /// Reports a value of a think time that tsung refuses or does not use.
+    fn check_value(&mut self, element: Element<'d>, value: f64, kind: ThinkKind, has_range: bool) {
+        let span = element.get("value").map_or(element.span(), |found| found.span);
+        if has_range {
+            let label = "expected `value`, or `min` and `max`: tsung refuses both together";
+            self.translator.mistake(&span, "this think time is written twice", label);
+        } else if value == 0.0 {
+            let label = "expected more than 0: tsung refuses the file";
+            self.translator.mistake(&span, "this think time is no time", label);
+        } else if let ThinkKind::Range(..) = kind {
+            let why = "`min` and `max` of the option `thinktime` go before this value in tsung, \
+                       and so they do in the scenario: write `random=\"false\"` here";
+            self.translator.suspicious(&span, "thinktime value", why);
+        }
+    }
+
+    fn think(&mut self, time: ThinkTime, span: &Range<usize>) -> Vec<Yaml> {
+        self.translator.translated(span, "thinktime");
         self.time = self.time.plus(time.time());
         time.step().into_iter().collect()
     }

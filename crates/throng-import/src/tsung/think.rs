@@ -16,6 +16,17 @@ pub(super) enum ThinkTime {
     Uniform(f64, f64),
 }
 
+/// How tsung makes a think time of a value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum ThinkKind {
+    /// It is the value.
+    Fixed,
+    /// The value is the mean of an exponential distribution.
+    Random,
+    /// It is evenly distributed between these bounds, whatever the value is.
+    Range(f64, f64),
+}
+
 /// How long steps take: the mean and the variance of the think times in them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct StepsTime {
@@ -26,13 +37,13 @@ pub(super) struct StepsTime {
 }
 
 impl ThinkTime {
-    /// Returns the think time of these attributes: bounds go before the value.
-    pub(super) fn of(value: f64, bounds: Option<(f64, f64)>, is_random: bool) -> Self {
-        match bounds {
-            Some((low, high)) if low < high => Self::Uniform(low, high),
-            Some((low, _)) => Self::Fixed(low),
-            None if is_random => Self::Exponential(value),
-            None => Self::Fixed(value),
+    /// Returns the think time of this value, as `how` makes it.
+    pub(super) fn of(value: f64, how: ThinkKind) -> Self {
+        match how {
+            ThinkKind::Range(low, high) if low < high => Self::Uniform(low, high),
+            ThinkKind::Range(low, _) => Self::Fixed(low),
+            ThinkKind::Random => Self::Exponential(value),
+            ThinkKind::Fixed => Self::Fixed(value),
         }
     }
 

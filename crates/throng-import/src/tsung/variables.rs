@@ -1,6 +1,6 @@
 //! Dynamic variables: what `%%...%%` becomes, and the data files behind it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::element::Attribute;
@@ -35,6 +35,8 @@ pub(super) struct Variables {
     names: BTreeMap<String, String>,
     /// The values of `names`.
     taken: NameSet,
+    /// Variables whose values are numbers, by tsung's names.
+    numbers: BTreeSet<String>,
 }
 
 impl<'d> Tables<'d> {
@@ -83,13 +85,20 @@ impl Variables {
     /// step stores.
     pub(super) fn store(&mut self, name: &str, ids: &[String]) -> String {
         let stored = self.name(name, ids);
+        self.numbers.remove(name);
         self.known.insert(name.to_owned(), stored.clone());
         stored
     }
 
     /// Makes a variable known: a cell of a data file.
     pub(super) fn bind(&mut self, name: &str, expression: String) {
+        self.numbers.remove(name);
         self.known.insert(name.to_owned(), expression);
+    }
+
+    /// Says that the values of a known variable are numbers.
+    pub(super) fn is_number(&mut self, name: &str) {
+        self.numbers.insert(name.to_owned());
     }
 
     /// Returns what stands for the variable in `${...}`.
@@ -115,7 +124,7 @@ impl Variables {
     }
 
     /// Returns a text of the source as a text of the scenario. With `subst`, `%%...%%` become
-    /// variables, each of which is reported at `span`.
+    /// variables, each of which is reported at `span`; without it, they stay as they are.
     pub(super) fn text(
         &self,
         translator: &mut Translator<'_>,
@@ -123,11 +132,50 @@ impl Variables {
         subst: bool,
         span: &Range<usize>,
     ) -> String {
+        if !subst {
+            return literal(translator, text, span, NO_SUBST);
+        }
+        self.fill_in(translator, text, span, &mut |_, expression| format!("${{{expression}}}"))
+    }
+
+    /// Returns a path of the source as one of the scenario, in which values stand as they are, and
+    /// whether there is one that may be no number.
+    pub(super) fn path(
+        &self,
+        translator: &mut Translator<'_>,
+        text: &str,
+        span: &Range<usize>,
+    ) -> (String, bool) {
+        let mut has_texts = false;
+        let path = self.fill_in(translator, text, span, &mut |name, expression| {
+            if expression == USER_NUMBER || self.numbers.contains(name) {
+                return format!("${{{expression}}}");
+            }
+            has_texts = true;
+            format!("${{raw({expression})}}")
+        });
+        (path, has_texts)
+    }
+
+    /// Returns a text with variables in it. `write` returns what stands for a variable: by its
+    /// name in tsung, and the expression of the scenario.
+    fn fill_in(
+        &self,
+        translator: &mut Translator<'_>,
+        text: &str,
+        span: &Range<usize>,
+        write: &mut dyn FnMut(&str, &str) -> String,
+    ) -> String {
         let (mut out, mut rest) = (String::new(), text);
-        while let Some((before, after)) = rest.split_once("%%").filter(|_| subst) {
-            let Some((name, behind)) = after.split_once("%%") else { break };
+        while let Some((before, after)) = rest.split_once("%%") {
             append(&mut out, &escape(before));
-            append(&mut out, &self.value(translator, name, span));
+            let Some((tag, behind)) = split_tag(after) else {
+                let why = "the `%%` has no end: tsung leaves out what follows, and so does the \
+                           scenario";
+                translator.suspicious(span, "%%", why);
+                return out;
+            };
+            append(&mut out, &self.value(translator, tag, span, write));
             rest = behind;
         }
         append(&mut out, &escape(rest));
@@ -135,7 +183,13 @@ impl Variables {
     }
 
     /// Returns what `%%name%%` becomes.
-    fn value(&self, translator: &mut Translator<'_>, name: &str, span: &Range<usize>) -> String {
+    fn value(
+        &self,
+        translator: &mut Translator<'_>,
+        name: &str,
+        span: &Range<usize>,
+        write: &mut dyn FnMut(&str, &str) -> String,
+    ) -> String {
         let construct = format!("%%{name}%%");
         if let Some(variable) = name.strip_prefix('_') {
             let Some(expression) = self.find(variable) else {
@@ -148,7 +202,7 @@ impl Variables {
                 USER_NUMBER => translator.approximated(span, construct, GAPS),
                 _ => translator.translated(span, construct),
             }
-            return format!("${{{expression}}}");
+            return write(variable, expression);
         }
         if let Some(value) = function_value(translator, name, &construct, span) {
             return value;
@@ -157,6 +211,47 @@ impl Variables {
                       variable there";
         translator.not_supported(span, construct, remedy);
         String::new()
+    }
+}
+
+/// Returns a text in which tsung fills in no variable, as a text of the scenario. A `%%...%%` in it
+/// is suspicious: `why` says why tsung leaves it as it is.
+pub(super) fn literal(
+    translator: &mut Translator<'_>,
+    text: &str,
+    span: &Range<usize>,
+    why: &str,
+) -> String {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once("%%") {
+        let tag = split_tag(after).filter(|(tag, _)| is_tag(tag));
+        let Some((tag, behind)) = tag else {
+            rest = after;
+            continue;
+        };
+        translator.suspicious(span, format!("%%{tag}%%"), why);
+        rest = behind;
+    }
+    escape(text)
+}
+
+/// Splits off the name of a variable, `_name`, or of a function, `module:function`, which ends with
+/// `%%`, as tsung finds the end of both.
+fn split_tag(text: &str) -> Option<(&str, &str)> {
+    let begin = if text.starts_with('_') { 1 } else { text.find(':')? + 1 };
+    let end = begin + text[begin..].find("%%")?;
+    Some((&text[..end], &text[end + 2..]))
+}
+
+/// Reports whether this is the name of a variable or of a function, and not a text between two
+/// signs that happen to be there.
+fn is_tag(tag: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.[]".contains(c))
+    };
+    match tag.strip_prefix('_') {
+        Some(variable) => is_name(variable),
+        None => tag.split_once(':').is_some_and(|(module, name)| is_name(module) && is_name(name)),
     }
 }
 
@@ -187,6 +282,10 @@ pub(super) fn plain_name(name: &str) -> String {
     let name = in_letters(name, "value_", NAME_CHARS_MAX);
     if is_reserved(&name) { format!("value_{name}") } else { name }
 }
+
+/// Why tsung fills in no variable of a request.
+const NO_SUBST: &str = "tsung fills in variables only where the request has `subst=\"true\"`; it \
+                        sends this text as it stands, and so does the scenario";
 
 /// Number of a user, from 1 as tsung counts.
 pub(super) const USER_NUMBER: &str = "user.id + 1";

@@ -5,6 +5,7 @@ mod broken;
 mod constructs;
 mod file;
 mod parts;
+mod source;
 mod variables;
 
 use throng_load::program::Program;

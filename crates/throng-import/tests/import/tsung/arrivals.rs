@@ -48,7 +48,7 @@ fn each_shape_of_a_phase_has_its_rate() {
                 "<users arrivalrate=\"9000\" unit=\"minute\"/>",
             ) + &phase(
                 2,
-                "duration=\"0.1\" unit=\"hour\"",
+                "duration=\"360\" unit=\"second\"",
                 "<users arrivalrate=\"720000\" unit=\"hour\"/>",
             ),
             &[(300.0, 150.0), (660.0, 200.0)],

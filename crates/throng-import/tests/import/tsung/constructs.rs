@@ -217,18 +217,6 @@ fn raw_requests() {
             Approximated,
         ),
         (
-            "raw ack parse",
-            "ack=\"parse\" data=\"a\"",
-            "- send: a - expect: {bytes: 1, timeout: 10m}",
-            Approximated,
-        ),
-        (
-            "raw ack bidi_ack",
-            "ack=\"bidi_ack\" data=\"a\"",
-            "- send: a - expect: {bytes: 1, timeout: 10m}",
-            Approximated,
-        ),
-        (
             "raw ack global",
             "ack=\"global\" data=\"a\"",
             "- send: a - barrier: {name: global, users: 100}",
@@ -262,11 +250,17 @@ fn requests_over_websockets() {
             Translated,
         ),
         (
+            "websocket origin",
+            "<websocket type=\"connect\" path=\"/\"/>",
+            "connect: {timeout: 10m}",
+            Approximated,
+        ),
+        (
             "http_header",
             "<websocket type=\"connect\" path=\"/\"><http_header name=\"Host\" \
              value=\"b\"/></websocket>",
-            "connect",
-            NotSupported,
+            "connect: {timeout: 10m}",
+            Suspicious,
         ),
         (
             "websocket message",
@@ -311,7 +305,7 @@ fn requests_over_websockets() {
             "- send: hi",
             Translated,
         ),
-        ("websocket close", "<websocket type=\"close\"/>", "- close", Translated),
+        ("websocket close", "<websocket type=\"close\"/>", "- close", Approximated),
     ];
     check(rows, |xml| {
         let before = if xml.contains("\"connect\"") { "" } else { connect };
@@ -358,12 +352,7 @@ fn requests_of_http() {
         ),
         ("http", "<http url=\"http://127.0.0.1:5555\"/>", "get: {path: /,", Translated),
         ("http url", "<http url=\"http://other/a\"/>", "", NotSupported),
-        (
-            "http url",
-            "<http url=\"/a?b=%%_tsung_userid%%\"/>",
-            "path: /a?b=${user.id + 1}",
-            Approximated,
-        ),
+        ("http", "<http url=\"/a?b=%%_tsung_userid%%\"/>", "path: /a?b=${user.id + 1}", Translated),
         (
             "http",
             "<http url=\"/a\" method=\"POST\" contents=\"a=1\"/>",
@@ -429,10 +418,10 @@ fn requests_of_http() {
             NotNeeded,
         ),
         (
-            "http_header encoding",
+            "http_header",
             "<http url=\"/a\"><http_header name=\"A\" value=\"b\" encoding=\"base64\"/></http>",
-            "",
-            NotSupported,
+            "headers: {A: \"${base64('b')}\"}",
+            Translated,
         ),
         (
             "www_authenticate",

@@ -431,7 +431,7 @@ fn a_login_before_a_websocket() {
     let says = "user: - post: path: /login headers: {content-type: \
                 application/x-www-form-urlencoded} body: u=1 expect: [2xx, 3xx, 4xx, 5xx] \
                 capture: {t: /token} timeout: 10m \
-                - connect: {path: \"/s?t=${t}\", timeout: 10m}";
+                - connect: {path: \"/s?t=${raw(t)}\", timeout: 10m}";
     super::constructs::check_one("change_type", &file, says, Translated);
 }
 

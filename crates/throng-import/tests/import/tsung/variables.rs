@@ -38,9 +38,9 @@ fn variables_and_answers() {
         ),
         (
             "dyn_variable regexp",
-            "<dyn_variable name=\"a-b\" regexp=\"id=([0-9]+)\"/><http url=\"/a\"/>",
-            "capture: {a_b: {regex: id=([0-9]+)}}",
-            Approximated,
+            "<dyn_variable name=\"ab\" regexp=\"id=([0-9]+)\"/><http url=\"/a\"/>",
+            "capture: {ab: {regex: name=[\\\"']ab",
+            Suspicious,
         ),
         (
             "dyn_variable re",
@@ -63,7 +63,7 @@ fn variables_and_answers() {
         (
             "dyn_variable header",
             "<dyn_variable name=\"a\" header=\"Content-Type/charset\"/><http url=\"/a\"/>",
-            "capture: {a: {header: content-type, regex: 'charset=\"?([^\";,]*)'}}",
+            "capture: {a: {header: content-type, regex: '(?i);\\s*charset\\s*=\\s*\"?([^\";]*)'}}",
             Approximated,
         ),
         (
@@ -207,15 +207,15 @@ fn values_that_a_step_sets() {
             "setdynvars file",
             "sourcetype=\"file\" fileid=\"u\"",
             "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\"}}",
-            Translated,
+            Approximated,
         ),
         (
             "setdynvars file",
             "sourcetype=\"file\" fileid=\"u\" order=\"random\"",
             "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\", order: random}}",
-            Translated,
+            Approximated,
         ),
-        ("setdynvars local_file", "sourcetype=\"local_file\" fileid=\"u\"", "random", Translated),
+        ("setdynvars local_file", "sourcetype=\"local_file\" fileid=\"u\"", "random", Approximated),
         (
             "setdynvars random_number",
             "sourcetype=\"random_number\" start=\"3\" end=\"8\"",
@@ -237,7 +237,7 @@ fn values_that_a_step_sets() {
         (
             "setdynvars value",
             "sourcetype=\"value\" value=\"${x\"",
-            "set: {a: $${x, b: $${x}",
+            "set: {a: $${x} - set: {b: \"\"}",
             Translated,
         ),
         (
