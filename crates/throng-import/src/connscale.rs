@@ -195,6 +195,11 @@ impl Settings {
             }
         };
         match expected {
+            None if name == "interval" => {
+                let how = "connscale counts the interval from the answer; the scenario pings at \
+                           equal distances, whenever the answers arrive";
+                translator.approximated(&setting.span, name, how);
+            }
             None => translator.translated(&setting.span, name),
             Some(expected) => {
                 let label = format!("expected {expected}");

@@ -46,11 +46,16 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     };
     let options = Options::read(translator, &command.words)?;
     let (destination, span) = options.destinations.first().cloned()?;
+    if destination.contains("\\{") {
+        let remedy = "a path of a target has no variables: write the path into `connect`";
+        translator.not_supported(&span, "expression in the path", remedy);
+    }
     let scheme = if options.is_websocket { "ws" } else { "tcp" };
     let target = translator.target(&span, &format!("{scheme}://{destination}"), "");
     let load = options.load(translator);
     let steps = options.steps(translator);
     options.report_numbers(translator);
+    options.report_frames(translator);
     let class = DraftClass { name: "connection".to_owned(), weight: 1, steps, on_error: None };
     Some(Draft {
         comments: command.comments,
@@ -173,8 +178,8 @@ impl Options {
         for (name, value, span) in &self.headers {
             let place = HeaderPlace::Upgrade;
             if !self.is_websocket {
-                let why = "only the handshake of --ws has headers";
-                translator.not_needed(span, HEADER, why);
+                let label = "expected --ws, too: tcpkali refuses a header without it";
+                translator.mistake(span, "only the handshake of a WebSocket has headers", label);
             } else if translator.may_have_header(span, HEADER, name, place) {
                 if headers.add(name, &**value) {
                     translator.translated(span, HEADER);
@@ -227,6 +232,17 @@ impl Options {
         let how = format!("the bandwidth is that of {} messages a second", rate);
         translator.approximated(span, "--channel-bandwidth-upstream", how);
         Some(rate)
+    }
+
+    /// Reports messages whose frame is another one.
+    fn report_frames(&self, translator: &mut Translator<'_>) {
+        for message in self.first_messages.iter().chain(&self.messages) {
+            if self.is_websocket && message.is_binary() {
+                let how = "tcpkali sends all messages in frames of text; the scenario sends these \
+                           bytes, which are no text, in a binary frame";
+                translator.approximated(&message.span, "--message", how);
+            }
+        }
     }
 
     fn send(&self, message: &Message, is_answered: bool) -> Yaml {

@@ -34,7 +34,7 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
     let config = config.replace("{users}", &USERS.to_string()).replace("{rate}", "100");
     place.write("lobby.xml", &config);
 
-    let tsung = Tsung::start(&place);
+    let tsung = Tsung::start(&place, "lobby.xml");
     eventually("all are in the lobby", || joined() == USERS);
     // It writes its counters every 10 s, and not all at once.
     let counters = ["users_count", "connected", "websocket_succ", "request"];
@@ -52,6 +52,77 @@ fn tsung_joins_the_lobby_as_the_article_has_it() {
     assert_eq!(counted("core", "panics"), 0);
 }
 
+/// tsung and throng send the same, byte for byte and in the same order, but for headers that a
+/// client has by its nature.
+#[test]
+fn throng_sends_what_tsung_sends() {
+    if Tool::command("tsung", &["-v"]).skips() {
+        return;
+    }
+    // tsung takes a while to begin and to end.
+    let judges = ["http.xml", "websocket.xml", "raw.xml"].map(|file| {
+        let judge = move || {
+            let Some(of_tsung) = received(file, |place| drop_after(Tsung::start(place, file)))
+            else {
+                return;
+            };
+            let of_throng =
+                received(file, |place| drop_after(place.start(&["run", file]))).unwrap();
+            assert_eq!(of_tsung, of_throng, "{file}");
+        };
+        std::thread::Builder::new().name(file.to_owned()).spawn(judge).unwrap()
+    });
+    for judge in judges {
+        judge.join().unwrap();
+    }
+}
+
+/// Returns what a server receives of a tool with this file, one thing a line. `None` if there is no
+/// Python here.
+fn received(file: &str, start: impl FnOnce(&TestDir) -> Box<dyn std::any::Any>) -> Option<String> {
+    let place = TestDir::new();
+    let script = read_to_string(clients().join("python/recorder.py")).unwrap();
+    let (mut server, port) = place.python(&script)?;
+    let config = read_to_string(clients().join("tsung").join(file)).unwrap();
+    place.write(file, &config.replace("{host}", "127.0.0.1").replace("{port}", &port));
+    let tool = start(&place);
+    let mut lines = String::new();
+    loop {
+        let line = server.line();
+        assert!(!line.is_empty(), "{file} did not come to its end:\n{lines}");
+        lines += &described(&line, &port);
+        if line.contains("/end") {
+            drop(tool);
+            return Some(lines);
+        }
+    }
+}
+
+fn drop_after<T: 'static>(tool: T) -> Box<dyn std::any::Any> {
+    Box::new(tool)
+}
+
+/// Describes a thing that arrived, without what two clients never have in common.
+fn described(line: &str, port: &str) -> String {
+    let event: serde_json::Value = serde_json::from_str(line).unwrap();
+    let mut shown = String::new();
+    for part in event.as_array().unwrap() {
+        let Some(fields) = part.as_array() else {
+            shown += &format!("{part} ");
+            continue;
+        };
+        let is_upgrade = fields.iter().any(|field| field[0] == "sec-websocket-key");
+        let own: &[&str] = if is_upgrade { &OF_A_HANDSHAKE } else { &["user-agent"] };
+        let fields = fields.iter().filter(|field| !own.iter().any(|own| field[0] == *own));
+        fields.for_each(|field| shown += &format!("{field} "));
+    }
+    shown.replace(port, "PORT") + "\n"
+}
+
+/// Headers of a handshake that tsung and throng do not have in common: tsung's `host` has no port,
+/// the key is random, and tsung names no browser.
+const OF_A_HANDSHAKE: [&str; 3] = ["host", "sec-websocket-key", "user-agent"];
+
 /// A tsung with its own folder and name server, so that nothing remains and no other tsung is
 /// affected.
 struct Tsung {
@@ -61,7 +132,7 @@ struct Tsung {
 }
 
 impl Tsung {
-    fn start(place: &TestDir) -> Self {
+    fn start(place: &TestDir, file: &str) -> Self {
         let port =
             TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
         let mut names = Command::new("epmd");
@@ -71,7 +142,7 @@ impl Tsung {
         let said = File::create(place.path("tsung.out")).unwrap();
         let mut tsung = Command::new("tsung");
         tsung
-            .args(["-n", "-i", &port, "-f", "lobby.xml", "-l"])
+            .args(["-n", "-i", &port, "-f", file, "-l"])
             .arg(&logs)
             .arg("start")
             .current_dir(place.path("."))

@@ -204,7 +204,7 @@ fn read_rate(cx: &mut Context<'_, '_>, value: &Expr) -> Option<LoopRate> {
         Some(("think_time", [_, _])) => return read_think_time(cx, value),
         _ => LoopRate::Constant(cx.rate(value, what)?),
     };
-    cx.translator.translated(&value.span, "loop rate");
+    cx.translator.approximated(&value.span, "loop rate", FIRST_TURN);
     Some(rate)
 }
 
@@ -225,7 +225,7 @@ fn read_think_time(cx: &mut Context<'_, '_>, value: &Expr) -> Option<LoopRate> {
     let none = Amount { value: 0.0, text: "0/s".to_owned() };
     let parts = vec![Some((rate?, Amount::seconds(1.0))), Some((none, pause?))];
     let comb = comb(cx, value, parts)?;
-    cx.translator.translated(&value.span, "loop think_time");
+    cx.translator.approximated(&value.span, "loop think_time", FIRST_TURN);
     Some(comb)
 }
 
@@ -329,6 +329,10 @@ fn every_at(rate: Yaml, time: &Amount, body: &[Yaml]) -> Yaml {
 fn wait(time: &Amount) -> Yaml {
     Yaml::entry("wait", Yaml::plain(&time.text))
 }
+
+/// When the turns of a paced loop are due.
+const FIRST_TURN: &str = "MZBench takes the first turn at a random moment of the first period, and \
+                          the others as far behind it; the scenario takes the first at once";
 
 /// Options of a loop.
 const OPTIONS: [&str; 8] =

@@ -55,13 +55,21 @@ fn random_bytes(cx: &mut Context<'_, '_>, message: &Expr) -> Option<Yaml> {
         cx.translator.mistake(&message.span, "the message is too long", label);
         return None;
     }
-    if call.name == "random_binary" {
-        cx.translator.translated(&message.span, "random_binary");
-    } else {
-        let how = "the random bytes have all values, not only those of letters";
-        cx.translator.approximated(&message.span, &*call.name, how);
-    }
-    Some(Yaml::map([("random", Yaml::plain(show_bytes(size as u64)))]))
+    let size = size as u64;
+    let size = match &*call.name {
+        // Base64 of as many random bytes.
+        "random_string" => {
+            let how = "the random bytes have all values, not only those of letters; they are as \
+                       many as the letters of MZBench, which writes Base64";
+            cx.translator.approximated(&message.span, "random_string", how);
+            size.div_ceil(3) * 4
+        }
+        name => {
+            cx.translator.translated(&message.span, name);
+            size
+        }
+    };
+    Some(Yaml::map([("random", Yaml::plain(show_bytes(size)))]))
 }
 
 /// Returns a text with variables, or what to do where there is none: `None` after a mistake.

@@ -139,6 +139,11 @@ impl Device<'_, '_> {
                     }
                     return Ok(Value::text(random_digits(length)));
                 }
+                if call.name == "random_bits" && self.told.insert("random bits") {
+                    let how = "Stressgrid's value is a text of as many bits, of bytes of any \
+                               value; the scenario's is the number that they are";
+                    self.translator.approximated(&expr.span, "random_bits", how);
+                }
                 self.call_value(call)
             }
             ExprKind::List(items) => {

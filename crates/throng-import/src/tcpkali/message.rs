@@ -20,7 +20,7 @@ pub(super) struct Message {
 #[derive(Debug)]
 enum Part {
     Bytes(Vec<u8>),
-    /// A variable of scenarios: `${user.id}`.
+    /// A variable of scenarios: `${user.id + 1}`.
     Variable(String),
 }
 
@@ -44,6 +44,10 @@ impl Message {
                 };
                 message.expression(translator, &expression[..end]);
                 rest = &expression[end + 1..];
+            } else if rest.starts_with("\\\\") {
+                // With -e, too, two backslashes are two.
+                message.push(b"\\\\");
+                rest = &rest[2..];
             } else if let Some((byte, length)) = escaped_byte(rest).filter(|_| has_escapes) {
                 message.push(&[byte]);
                 rest = &rest[length..];
@@ -62,26 +66,33 @@ impl Message {
         message
     }
 
-    fn is_binary(&self) -> bool {
+    /// Returns the text of the message; `None` if it has bytes that are no text.
+    pub(super) fn text(&self) -> Option<String> {
+        if self.is_binary() {
+            return None;
+        }
+        let mut text = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Variable(variable) => append(&mut text, variable),
+                Part::Bytes(bytes) => append(&mut text, &escape(&String::from_utf8_lossy(bytes))),
+            }
+        }
+        Some(text)
+    }
+
+    /// Reports whether a scenario sends it in a binary frame, because it is no text.
+    pub(super) fn is_binary(&self) -> bool {
         let is_text = |bytes| std::str::from_utf8(bytes).is_ok_and(|text| !text.contains('\0'));
         self.parts.iter().any(|part| matches!(part, Part::Bytes(bytes) if !is_text(bytes)))
     }
 
     /// Returns the entries of a `send` step.
     pub(super) fn payload(&self, is_websocket: bool) -> Vec<(&'static str, Yaml)> {
-        if self.is_binary() {
-            return vec![self.hexadecimal(is_websocket)];
+        match self.text() {
+            Some(text) => vec![("text", Yaml::text(text))],
+            None => vec![self.hexadecimal(is_websocket)],
         }
-        let mut text = String::new();
-        for part in &self.parts {
-            match part {
-                Part::Variable(variable) => append(&mut text, variable),
-                Part::Bytes(bytes) => {
-                    append(&mut text, &escape(&String::from_utf8_lossy(bytes)));
-                }
-            }
-        }
-        vec![("text", Yaml::text(text))]
     }
 
     fn hexadecimal(&self, is_websocket: bool) -> (&'static str, Yaml) {
@@ -101,7 +112,7 @@ impl Message {
         match (words[0], words.get(1)) {
             ("connection.uid", None) => {
                 self.of_connection.push(construct);
-                self.variable("${user.id}");
+                self.variable("${user.id + 1}");
             }
             (uid, None) if uid.starts_with("connection.uid%") => {
                 let modulus = uid["connection.uid%".len()..].parse::<u32>();
@@ -111,7 +122,7 @@ impl Message {
                     return translator.mistake(&span, "this expression cannot be read", label);
                 };
                 self.of_connection.push(construct);
-                self.variable(&format!("${{user.id % {modulus}}}"));
+                self.variable(&format!("${{(user.id + 1) % {modulus}}}"));
             }
             ("re", Some(pattern)) if choices(pattern).is_some() => {
                 translator.translated(&span, construct);
@@ -162,25 +173,24 @@ fn choices(pattern: &str) -> Option<String> {
         .then(|| words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the byte of the escape sequence at the beginning of `text`, and the sequence's length.
+/// Returns the byte of the escape sequence at the beginning of `text`, and the sequence's length, as
+/// `unescape_data` of tcpkali reads it: it knows no `\t`, and octal digits only behind a `0`. A
+/// backslash before any other character is left out.
 fn escaped_byte(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix('\\')?;
+    let digits = |from: usize, most: usize, radix: u32| {
+        let digits = rest[from..].chars().take(most).take_while(|digit| digit.is_digit(radix));
+        let length = digits.count();
+        Some((u32::from_str_radix(&rest[from..from + length], radix).ok()? as u8, length))
+    };
     let simple = match rest.chars().next()? {
         'n' => b'\n',
         'r' => b'\r',
-        't' => b'\t',
-        '\\' => b'\\',
-        '"' => b'"',
-        'x' => {
-            let byte = u8::from_str_radix(rest.get(1..3)?, 16).ok()?;
-            return Some((byte, 4));
-        }
-        '0'..='7' => {
-            let digits = rest.bytes().take(3).take_while(|digit| (b'0'..b'8').contains(digit));
-            let length = digits.count();
-            let byte = u16::from_str_radix(&rest[..length], 8).ok()?;
-            return Some((u8::try_from(byte).ok()?, 1 + length));
-        }
+        'f' => 0x0c,
+        'b' => 0x08,
+        'x' => return digits(1, 2, 16).map(|(byte, length)| (byte, 2 + length)),
+        '0' => return digits(0, 4, 8).map(|(byte, length)| (byte, 1 + length)),
+        other if other.is_ascii() => other as u8,
         _ => return None,
     };
     Some((simple, 2))

@@ -9,7 +9,6 @@ use super::message::Message;
 use super::units;
 use crate::command_line::Word;
 use crate::source::Span;
-use crate::text::escape;
 use crate::translator::Translator;
 
 /// A command line, sorted.
@@ -36,6 +35,8 @@ pub(super) struct Options {
     pub(super) message_rate: Option<f64>,
     /// Text that ends an answer.
     pub(super) marker: Option<(String, Span)>,
+    /// True if a text before any -e has a backslash.
+    has_backslashes: bool,
 }
 
 /// An option: its letter, its name, whether it has a value, and what becomes of it.
@@ -103,8 +104,17 @@ impl Options {
             };
             given.push((row, value, span));
         }
-        let has_escapes = given.iter().any(|(row, ..)| row.letter == Some('e'));
+        // tcpkali reads its options in their order: -e holds for those behind it.
+        let mut has_escapes = false;
         for (row, value, span) in given {
+            has_escapes |= row.letter == Some('e');
+            if row.letter == Some('e') && options.has_backslashes {
+                let why = "tcpkali reads `\\n` and the like only in messages behind this option; \
+                           those before it are sent as they stand, and so they are here";
+                translator.suspicious(&span, "--unescape-message-args", why);
+            }
+            options.has_backslashes |=
+                !has_escapes && TEXTS.contains(&row.name) && value.contains('\\');
             options.take(translator, row, (&value, span), has_escapes);
         }
         options.check(translator);
@@ -184,6 +194,7 @@ impl Default for Options {
             messages: Vec::new(),
             message_rate: None,
             marker: None,
+            has_backslashes: false,
         }
     }
 }
@@ -256,7 +267,10 @@ const OPTIONS: &[OptionRow] = &[
             if !is_token(name) || value.contains(char::is_control) {
                 return Err("a header field, `name: value`");
             }
-            let value = escape(value.trim());
+            let value = match value.trim() {
+                "" => String::new(),
+                value => reading.message(value).text().ok_or("a header field, `name: value`")?,
+            };
             let span = reading.span.clone();
             reading.options.headers.push((name.to_ascii_lowercase(), value, span));
             Ok(())
@@ -383,7 +397,8 @@ const OPTIONS: &[OptionRow] = &[
             if value.is_empty() {
                 return Err("a text");
             }
-            reading.options.marker = Some((escape(value), reading.span.clone()));
+            let marker = reading.message(value).text().ok_or("a text, without other bytes")?;
+            reading.options.marker = Some((marker, reading.span.clone()));
             Ok(())
         }),
     ),
@@ -449,6 +464,9 @@ fn positive_time(value: &str) -> Result<Duration, &'static str> {
         .filter(|time| !time.is_zero())
         .ok_or("a time above zero, such as 500ms or 10s")
 }
+
+/// Options whose texts have escape sequences behind -e.
+const TEXTS: [&str; 4] = ["message", "first-message", "latency-marker", "header"];
 
 const A_TIME: &str = "a time such as 500ms, 10s or 1m";
 const A_RATE: &str = "a rate above zero, such as 100 or 10k";

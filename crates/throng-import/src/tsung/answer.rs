@@ -214,8 +214,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
                  or begins again; tsung goes on with an empty text"
             }
             "" => {
-                "an answer without it is an error, after which the user goes on with an empty \
-                 text, as in tsung"
+                "an answer without it is an error, after which the user goes on; all that is \
+                 kept of this answer is then empty, in tsung only this text"
             }
             how => how,
         };

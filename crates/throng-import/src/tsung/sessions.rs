@@ -265,10 +265,9 @@ fn check_shares<'d>(
     }
 }
 
-/// Gives the sessions the weights of the only phase.
+/// Gives the sessions the weights of the only phase. A session that it does not name keeps its own.
 fn set_up(translator: &mut Translator<'_>, all: &mut [Written<'_>], setups: &[Element<'_>]) {
-    let mut shares = Vec::new();
-    let mut named = Vec::new();
+    let mut shares: Vec<_> = all.iter().map(|session| (session.element, session.share)).collect();
     for setup in setups {
         let name = translator.require(*setup, "name", "login");
         let share = read_share(translator, *setup);
@@ -283,14 +282,12 @@ fn set_up(translator: &mut Translator<'_>, all: &mut [Written<'_>], setups: &[El
             let title = format!("there is no session `{}`", name.value);
             return translator.mistake(&name.span, title, label);
         };
-        named.push((known, share));
-        shares.push((*setup, share));
+        shares[known] = (*setup, share);
+    }
+    for (session, (_, share)) in all.iter_mut().zip(&shares) {
+        session.share = *share;
     }
     check_shares(translator, shares.into_iter());
-    for (index, session) in all.iter_mut().enumerate() {
-        let share = named.iter().find(|(known, _)| *known == index).map(|(_, share)| *share);
-        session.share = share.unwrap_or(0.0);
-    }
 }
 
 /// Returns the protocol of the scenario: that of the session with most users.

@@ -214,8 +214,8 @@ fn phases() {
         (
             "session_setup",
             "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><session_setup \
-             name=\"two\" probability=\"100\"/><users arrivalrate=\"2\" unit=\"second\"/>\
-             </arrivalphase></load>",
+             name=\"two\" probability=\"100\"/><session_setup name=\"one\" probability=\"0\"/>\
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
             "- wait: 20s on_error: stop",
             Translated,
         ),

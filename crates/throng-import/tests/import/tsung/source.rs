@@ -347,6 +347,24 @@ fn phases_run_in_the_order_of_their_numbers() {
     check_one("arrivalphase", &file, says, Translated);
 }
 
+/// A session that the only phase does not name keeps its own weight.
+#[test]
+fn a_session_without_a_setup_keeps_its_weight() {
+    let session = |name: &str, weight: u64| {
+        let steps = "<request><raw ack=\"no_ack\" data=\"a\"/></request>";
+        format!("<session name=\"{name}\" weight=\"{weight}\" type=\"ts_raw\">{steps}</session>")
+    };
+    let setup = "<session_setup name=\"two\" weight=\"6\"/>";
+    let users = "<users arrivalrate=\"1\" unit=\"second\"/>";
+    let file = File {
+        load: super::file::load(&format!("{setup}{users}")),
+        sessions: session("one", 3) + &session("two", 1),
+        ..File::default()
+    };
+    check_one("session_setup", &file, "one: weight: 1", Translated);
+    check_one("session_setup", &file, "two: weight: 2", Translated);
+}
+
 /// A file that tsung refuses is a mistake.
 #[test]
 fn files_that_tsung_refuses() {
