@@ -20,7 +20,7 @@ user:
       do: [send: Ping, expect: {text: Pong, timeout: 20s}]
 on_error: stop
 
-7 constructs of connscale: 4 translated, 2 not needed, 1 approximated
+7 constructs of connscale: 3 translated, 2 not needed, 2 approximated
 not needed
   line 3, acceptors
     a setting of connscale's server; the scenario is its client; see `throng serve pingpong
@@ -29,6 +29,9 @@ not needed
     a setting of connscale's server; the scenario is its client; see `throng serve pingpong
     --help`
 approximated
+  line 6, interval
+    connscale counts the interval from the answer; the scenario pings at equal distances,
+    whenever the answers arrive
   line 7, connections_start
     connscale starts the 200k at random moments within 3m20s; the scenario starts them at equal
     distances

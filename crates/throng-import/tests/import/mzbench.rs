@@ -60,8 +60,11 @@ user:
   - close
 on_error: continue
 
-8 constructs of MZBench: 7 translated, 1 approximated
+8 constructs of MZBench: 6 translated, 2 approximated
 approximated
+  line 10, loop rate
+    MZBench takes the first turn at a random moment of the first period, and the others as far
+    behind it; the scenario takes the first at once
   line 11, request_sync
     request_sync counts a latency from the moment of its sending, so a slow server hides delays
     (coordinated omission); the scenario counts it from the moment at which the turn was due;
@@ -154,7 +157,7 @@ thresholds:
   - message.p95 <= 200ms
   - message.rate_mean > 100/s
 
-53 constructs of MZBench: 29 translated, 6 not needed, 15 approximated, 3 not supported
+53 constructs of MZBench: 26 translated, 6 not needed, 18 approximated, 3 not supported
 not needed
   line 6, pre_hook exec
     run `echo begin` before `throng run`, on each machine
@@ -176,6 +179,9 @@ approximated
   line 13, worker_start
     the pools start together, mixed by their sizes; 8 linear rates stand for the curve; the
     number of users that have started differs by less than 1 of 120, after 3.71s
+  line 17, loop rate
+    MZBench takes the first turn at a random moment of the first period, and the others as far
+    behind it; the scenario takes the first at once
   line 18, request_sync
     request_sync counts a latency from the moment of its sending, so a slow server hides delays
     (coordinated omission); the scenario counts it from the moment at which the turn was due;
@@ -184,11 +190,17 @@ approximated
   line 18, iterator
     the number of the turn is `${counter}`, which counts the user's messages with such a number,
     from 0
+  line 19, loop think_time
+    MZBench takes the first turn at a random moment of the first period, and the others as far
+    behind it; the scenario takes the first at once
   line 19, loop parallel
     the turns of a user follow one another: a late one counts its latency from when it was due
   line 20, request_sync
     request_sync counts a latency from the moment of its sending, so a slow server hides delays
     (coordinated omission); the scenario counts it from the moment at which the turn was due
+  line 21, loop rate
+    MZBench takes the first turn at a random moment of the first period, and the others as far
+    behind it; the scenario takes the first at once
   line 21, loop poisson
     the distances of turns vary evenly, by at most half of one, and not exponentially; the rate
     is the same

@@ -118,7 +118,7 @@ fn each_option_has_its_place() {
     check(r"-e -m 'a\t'", &["do: [send: {text: at, reply: false}]"]);
     check(r"-e -m '\102\12'", &[r#"do: [send: {text: "10212", reply: false}]"#]);
     check(r"-e -m 'a\\b'", &[r"do: [send: {text: 'a\\b', reply: false}]"]);
-    check(r"-e -m '\xfz\f\q'", &[r#"do: [send: {text: "\u000Fz\u000Cq", reply: false}]"#]);
+    check(r"-e -m '\xfz\f\q'", &[r#"do: [send: {text: "\u000fz\u000cq", reply: false}]"#]);
     check(r"-m '\\{a}'", &[r"do: [send: {text: '\\{a}', reply: false}]"]);
     check(
         r"-m 'a\n' -e -1 'b\n'",
