@@ -3,6 +3,7 @@
 //! `config` becomes the target, the load, the data and the thresholds; each scenario of the
 //! engines http and ws becomes a class of users.
 
+mod address;
 mod capture;
 mod condition;
 mod engine;
@@ -11,8 +12,11 @@ mod fields;
 mod flow;
 mod http;
 mod json;
+mod loops;
+mod merge;
 mod payload;
 mod phases;
+mod scalar;
 mod settings;
 mod template;
 mod thresholds;
@@ -74,14 +78,16 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let source = translator.source;
-    let root = match YamlNode::parse(source.text) {
+    let mut root = match YamlNode::parse(source.text) {
         Ok(root) => root,
         Err(mistake) => {
             translator.mistakes.push(mistake);
             return None;
         }
     };
-    let fields = Fields::read(translator, &root, "the file", &ROOT_KEYS)?;
+    merge::fill(&mut root);
+    let fields = Fields::read_any(translator, &root, "the file")?;
+    report_root(translator, &fields);
     let Some(scenarios) = fields.get("scenarios") else {
         let label = "expected `scenarios: [{flow: [...]}]`";
         translator.mistake(&(0..0), "the file has no scenarios", label);
@@ -96,21 +102,28 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         None => Fields::default(),
     };
     report_others(translator, &config);
+    let of_config = config.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
     let scenarios: Vec<_> = list(translator, scenarios, "`scenarios`")?
         .iter()
-        .filter_map(|node| ScenarioFields::read(translator, node))
+        .filter_map(|node| ScenarioFields::read(translator, node, of_config))
         .collect();
     let engine = chosen_engine(translator, &scenarios)?;
     let (target, base) = target(translator, &config, engine)?;
     let load = phases::read(translator, config.get("phases"));
     check_load(translator, &config, &load, &target);
-    let mut variables = config
-        .get("variables")
-        .map_or_else(Variables::default, |node| Variables::read(translator, node));
+    let has_functions = config.get("processor").is_some();
+    let mut variables = Variables::default();
+    variables.has_functions = has_functions;
+    if let Some(node) = config.get("variables") {
+        variables.read(translator, node);
+    }
     let data =
         config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
     let settings = Settings::read(translator, &config);
-    variables.constant("target", &base);
+    variables.set_target(&base);
+    if engine == Engine::Ws {
+        report_connects(translator);
+    }
     if engine == Engine::Http {
         report_requests(translator, &settings);
     }
@@ -123,6 +136,9 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         variables,
         names: StepNames::default(),
         is_once: false,
+        is_over: false,
+        has_encoded: false,
+        first_step: None,
         has_answers: false,
     };
     let setup = once(&mut flow, &fields, "before");
@@ -133,7 +149,12 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         .filter_map(|scenario| scenario.class(&mut flow))
         .collect();
     let teardown = once(&mut flow, &fields, "after");
-    let Flow { target, has_answers, .. } = flow;
+    let Flow { target, has_answers, has_encoded, .. } = flow;
+    if has_encoded {
+        let how = "a blank in the value of a variable is `+` in the forms and the queries of \
+                   Artillery, and `%20` in those of the scenario";
+        translator.approximated(&(0..0), "variables in forms and queries", how);
+    }
     let thresholds = read_thresholds(translator, &config, thresholds::Kind { engine, has_answers });
     if classes.is_empty() && translator.mistakes.is_empty() {
         let label = "expected a scenario of the engine http or ws with steps";
@@ -156,11 +177,12 @@ struct ScenarioFields<'n> {
 }
 
 impl<'n> ScenarioFields<'n> {
-    fn read(translator: &mut Translator<'_>, node: &'n YamlNode) -> Option<Self> {
+    /// Reads a scenario. `of_config` is the engine of one that names none.
+    fn read(translator: &mut Translator<'_>, node: &'n YamlNode, of_config: &str) -> Option<Self> {
         let fields = Fields::read(translator, node, "a scenario", &SCENARIO_KEYS)?;
         let name = fields.get("name").and_then(YamlNode::scalar).unwrap_or("scenario").to_owned();
         let span = translator.source.char_at(node.span.start);
-        let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
+        let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or(of_config);
         let engine = Engine::named(engine_name);
         let engine_span = fields.get("engine").map_or(span.clone(), |node| node.span.clone());
         if engine.is_none() {
@@ -200,11 +222,13 @@ impl<'n> ScenarioFields<'n> {
     /// Returns the steps of one user. `None` after a mistake.
     fn steps(&self, flow: &mut Flow<'_, '_, '_>) -> Option<Vec<Yaml>> {
         flow.variables.begin_user();
+        flow.is_over = false;
         let Some(node) = self.fields.get("flow") else {
             let label = "expected `flow: [...]`";
             flow.translator.mistake(&self.span, "this scenario has no steps", label);
             return None;
         };
+        flow.first_step = first_value(node);
         let mut steps = flow.steps(node);
         let is_connected = steps.iter().any(Yaml::is_connect);
         if flow.engine == Engine::Ws && !is_connected {
@@ -233,10 +257,21 @@ impl<'n> ScenarioFields<'n> {
     }
 }
 
+/// Returns where the value of the first step of a flow stands.
+fn first_value(flow: &YamlNode) -> Option<usize> {
+    match &flow.kind {
+        YamlKind::List(items) => first_value(items.first()?),
+        YamlKind::Map(entries) => Some(entries.first()?.1.span.start),
+        _ => None,
+    }
+}
+
 /// Returns the steps of `before` or `after`, which one user takes.
 fn once(flow: &mut Flow<'_, '_, '_>, root: &Fields<'_>, key: &str) -> Vec<Yaml> {
     let Some((span, node)) = root.entry(key) else { return Vec::new() };
-    let Some(scenario) = ScenarioFields::read(flow.translator, node) else { return Vec::new() };
+    let Some(scenario) = ScenarioFields::read(flow.translator, node, "http") else {
+        return Vec::new();
+    };
     let Some(engine) = scenario.engine else { return Vec::new() };
     if engine == Engine::Ws && flow.engine == Engine::Http {
         let remedy = "a scenario of requests opens no WebSocket; write its steps as requests";
@@ -366,10 +401,24 @@ fn read_thresholds(
     nodes.into_iter().flatten().flat_map(read).collect()
 }
 
+/// Reports the keys at the top that Artillery does not read. They often hold what aliases repeat.
+fn report_root(translator: &mut Translator<'_>, root: &Fields<'_>) {
+    for (key, span, _) in root.iter().filter(|(key, ..)| !ROOT_KEYS.contains(key)) {
+        translator.not_needed(&span, key, "Artillery does not read it");
+    }
+}
+
+/// Reports what holds for all connects.
+fn report_connects(translator: &mut Translator<'_>) {
+    let how = "a connect may take as long as it needs in Artillery, and 5s in the scenario";
+    translator.approximated(&(0..0), "connect timeout", how);
+}
+
 /// Reports what holds for all requests.
 fn report_requests(translator: &mut Translator<'_>, settings: &Settings<'_>) {
     let how = "Artillery goes on after any status and follows redirects; in the scenario a status \
-               other than 2xx is an error and ends the user, unless `expect` names it";
+               other than 2xx is an error and ends the user, unless `expect` names it; Artillery \
+               asks for compressed answers, and the scenario does not";
     translator.approximated(&(0..0), "requests", how);
     if settings.timeout.is_none() {
         let how = "a request may take 10s in Artillery, and 5s in the scenario";
@@ -434,7 +483,7 @@ fn report_others(translator: &mut Translator<'_>, config: &Fields<'_>) {
 
 const ROOT_KEYS: [&str; 5] = ["config", "scenarios", "before", "after", "version"];
 
-const CONFIG_KEYS: [&str; 18] = [
+const CONFIG_KEYS: [&str; 20] = [
     "target",
     "phases",
     "variables",
@@ -451,8 +500,10 @@ const CONFIG_KEYS: [&str; 18] = [
     "bundling",
     "includeFiles",
     "statsInterval",
+    "engine",
     "engines",
     "http2",
+    "timeout",
 ];
 
 const SCENARIO_KEYS: [&str; 8] = [

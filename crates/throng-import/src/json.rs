@@ -11,6 +11,7 @@ pub(crate) enum Json {
     /// A variable in place of a number.
     Number(String),
     List(Vec<Json>),
+    /// The entries; variables stand in their keys, too.
     Map(Vec<(String, Json)>),
 }
 
@@ -48,7 +49,10 @@ impl Json {
             Self::Text(text) => text.trim_start().starts_with(['{', '[']),
             Self::Plain(_) => false,
             Self::List(items) => items.iter().any(Self::needs_text),
-            Self::Map(entries) => entries.iter().any(|(_, value)| value.needs_text()),
+            // In YAML, a key is no text with variables.
+            Self::Map(entries) => {
+                entries.iter().any(|(key, value)| key.contains("${") || value.needs_text())
+            }
         }
     }
 

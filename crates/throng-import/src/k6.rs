@@ -18,6 +18,8 @@ mod syntax;
 mod thresholds;
 mod values;
 
+use std::time::Duration;
+
 use throng_base::units::{show_duration, show_rate};
 
 use crate::draft::{Draft, DraftClass};
@@ -28,7 +30,7 @@ use crate::translator::Translator;
 use crate::trial::Trial;
 use crate::yaml::Yaml;
 use keys::{Concern, OPTIONS, SCENARIO};
-use load::{Load, Members};
+use load::{Iterations, Load, Members, parse_duration};
 use script::{Item, Script};
 use syntax::{Expression, Statement, StatementKind};
 use thresholds::Kinds;
@@ -123,7 +125,13 @@ fn read_top(translator: &mut Translator<'_>, values: &mut Values, statement: &St
                 translator.mistake(&statement.span, title, label);
             }
         }
-        StatementKind::Constant(name, value) => values.define(name, value),
+        StatementKind::Constant(name, value) => {
+            if values.draws(value) {
+                let how = "k6 draws it once for each user, and the scenario at each place";
+                translator.approximated(&statement.span, &**name, how);
+            }
+            values.define(name, value);
+        }
         StatementKind::Function(..) => {}
         StatementKind::Expression(_) | StatementKind::Return(_) => {
             translator.mistakes.push(parser::program(&statement.span));
@@ -264,7 +272,7 @@ fn draft(
     translator: &mut Translator<'_>,
     items: Vec<Item>,
     server: Option<(String, Span)>,
-    load: Load,
+    mut load: Load,
     values: &Values,
     options: Option<&Expression>,
 ) -> Option<Draft> {
@@ -340,10 +348,6 @@ fn draft(
             steps = vec![Yaml::entry("repeat", turns)];
         }
     }
-    if let Some(times) = load.iterations.filter(|times| *times > 1) {
-        let turns = Yaml::map([("times", Yaml::plain(times)), ("do", Yaml::list(steps))]);
-        steps = vec![Yaml::entry("repeat", turns)];
-    }
     let thresholds = option(options, "thresholds").map_or(Vec::new(), |value| {
         let kinds = Kinds {
             requests: items.iter().any(Item::has_request),
@@ -353,10 +357,65 @@ fn draft(
         thresholds::read(translator, value, kinds)
     });
     let limits = rate_limit(translator, options, &items);
-    let class = DraftClass { name: "user".to_owned(), weight: 1, steps, on_error };
+    let place = options.map_or(0..0, |options| options.span.clone());
+    load.add_iterations(translator, &place, longest(&items));
+    let classes = classes(load.iterations, &steps, on_error);
     let comments = comments_at_top(&translator.source);
-    let (load, classes) = (load.phases, vec![class]);
+    let load = load.phases;
     Some(Draft { comments, target, load, limits, classes, thresholds, ..Draft::default() })
+}
+
+/// Returns the classes of users: those of a set number of iterations may do different numbers.
+fn classes(
+    iterations: Option<Iterations>,
+    steps: &[Yaml],
+    on_error: Option<&'static str>,
+) -> Vec<DraftClass> {
+    let class = |name: &str, weight: u64, times: u64| {
+        let turns = [("times", Yaml::plain(times)), ("do", Yaml::list(steps.to_vec()))];
+        let steps = match times {
+            1 => steps.to_vec(),
+            _ => vec![Yaml::entry("repeat", Yaml::map(turns))],
+        };
+        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
+        DraftClass { name: name.to_owned(), weight, steps, on_error }
+    };
+    match iterations {
+        None => vec![class("user", 1, 1)],
+        Some(Iterations { each, more: 0, .. }) => vec![class("user", 1, each)],
+        Some(Iterations { each, users, more }) => {
+            let part = common_divisor(users, more);
+            vec![
+                class("user", (users - more) / part, each),
+                class("user with one more", more / part, each + 1),
+            ]
+        }
+    }
+}
+
+fn common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { common_divisor(b, a % b) }
+}
+
+/// Returns the longest time that one turn takes, by the time-outs of its steps; `None` if it has no
+/// bound.
+fn longest(items: &[Item]) -> Option<Duration> {
+    let of_item = |item: &Item| match item {
+        Item::Request(request) => Some(request.timeout.unwrap_or(STEP_TIMEOUT)),
+        Item::Session(session) => Some(session.length()? + STEP_TIMEOUT * 2),
+        Item::Group(_, items) => longest(items),
+        Item::Step(step) => Some(longest_wait(step)),
+    };
+    // After an error, a user rests for a second.
+    items.iter().try_fold(REST, |sum, item| sum.checked_add(of_item(item)?))
+}
+
+/// Returns the longest time of a `wait`.
+fn longest_wait(step: &Yaml) -> Duration {
+    let times = step.scalars();
+    let text = times.first().copied().unwrap_or_default().trim_end_matches(')');
+    let last = text.rsplit([',', '(']).next().unwrap_or_default().trim();
+    parse_duration(last).unwrap_or_default()
 }
 
 /// Returns the member of `options` with this name.
@@ -460,6 +519,12 @@ fn comments_at_top(source: &Source<'_>) -> Vec<String> {
     let lines = source.text.lines().take_while(is_top).filter(|line| line.starts_with("//"));
     lines.map(|line| line.trim_start_matches('/').trim().to_owned()).collect()
 }
+
+/// How long a step of the scenario waits by itself: for an answer, a connection, or a close.
+const STEP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a user rests after an error, at most.
+const REST: Duration = Duration::from_millis(1_100);
 
 /// The largest limit of requests a second.
 const RPS_MAX: f64 = 1e9;

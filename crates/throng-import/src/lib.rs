@@ -22,6 +22,7 @@ mod fidelity;
 mod headers;
 mod import;
 mod importer;
+mod javascript;
 mod json;
 mod json_pointer;
 mod k6;

@@ -15,6 +15,11 @@ impl<'a> Url<'a> {
     pub(crate) fn split(url: &'a str) -> Option<Self> {
         let (scheme, rest) = url.trim().split_once("://")?;
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        // A path may be a variable: `http://shop${raw(next)}`.
+        let end = rest
+            .find("${raw(")
+            .filter(|at| is_end_of_server(&rest[..*at]))
+            .map_or(end, |at| end.min(at));
         let (authority, path) = rest.split_at(end);
         let is_known = ["http", "https", "ws", "wss"].contains(&scheme);
         (is_known && !authority.is_empty()).then_some(Self { scheme, authority, path })
@@ -37,6 +42,11 @@ impl<'a> Url<'a> {
     }
 }
 
+/// Reports whether a server is whole: a variable behind it is none of its parts.
+fn is_end_of_server(text: &str) -> bool {
+    text.ends_with(|c: char| c.is_ascii_alphanumeric() || c == ']')
+}
+
 /// Returns host and port as a URL has them: an address of IPv6 in brackets.
 pub(crate) fn server_name(host: &str, port: impl std::fmt::Display) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
@@ -47,7 +57,7 @@ pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let base = Url::split(base);
     if let Some(absolute) = Url::split(url) {
         let is_same = base.is_some_and(|base| base.server() == absolute.server());
-        let path = if absolute.path.starts_with('/') {
+        let path = if absolute.path.starts_with('/') || absolute.path.starts_with("${raw(") {
             absolute.path.to_owned()
         } else {
             format!("/{}", absolute.path)
@@ -60,11 +70,6 @@ pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let folder = base.map_or("", |base| base.folder());
     let sign = if url.starts_with('/') || url.is_empty() && !folder.is_empty() { "" } else { "/" };
     Some(encode_path(&format!("{folder}{sign}{url}")))
-}
-
-/// Returns the text with all signs percent-encoded that are none of a query's value.
-pub(crate) fn encode(text: &str) -> String {
-    outside_variables(text, |byte| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte))
 }
 
 /// Returns the path with blanks and letters beyond ASCII percent-encoded.
@@ -120,13 +125,6 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_a_query_is_encoded_and_its_variables_are_not() {
-        assert_eq!(encode("a b/${x}"), "a%20b%2F${x}");
-        assert_eq!(encode("$${x}"), "%24%7Bx%7D");
-        assert_eq!(encode("$x"), "%24x");
-    }
-
-    #[test]
     fn an_address_of_ipv6_has_brackets() {
         assert_eq!(server_name("::1", 80), "[::1]:80");
         assert_eq!(server_name("shop", 80), "shop:80");
@@ -143,6 +141,8 @@ mod tests {
             ("http://a/items", "http://a:80", Some("/items")),
             ("http://b/items", "http://a:1", None),
             ("${next}", "http://a:1", None),
+            ("http://a:1${raw(next)}", "http://a:1", Some("${raw(next)}")),
+            ("http://a:${raw(env.PORT)}/b", "http://a:1", None),
             ("/a b/${x y}#top", "http://a:1", Some("/a%20b/${x y}")),
         ] {
             assert_eq!(path_of(url, base).as_deref(), expected, "{url} of {base}");

@@ -15,6 +15,7 @@ mod deflate;
 #[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
 mod foreign_chat;
+mod imports;
 // The tests of the bus use the rest.
 #[allow(dead_code)]
 #[path = "../../../throng-bus/tests/bus/nats_server.rs"]

@@ -50,6 +50,11 @@ fn read_one(
         pointer.write()
     } else if let Some((_, header)) = fields.entry("header") {
         let header = text(translator, header, "`header`")?;
+        if header.chars().any(|c| c.is_ascii_uppercase()) {
+            let why = "Artillery finds only names in small letters, and ends the user otherwise; \
+                       the scenario finds the header";
+            translator.suspicious(&node.span, &construct, why);
+        }
         Yaml::map([("header", Yaml::text(header.to_ascii_lowercase()))])
     } else if let Some((span, regexp)) = fields.entry("regexp") {
         let regexp = text(translator, regexp, "`regexp`")?;

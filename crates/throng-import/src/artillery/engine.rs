@@ -47,9 +47,7 @@ impl Engine {
                 "get", "post", "put", "delete", "patch", "head", "options", "think", "loop", "log",
                 "function", "parallel",
             ],
-            Self::Ws => {
-                &["connect", "send", "sendBytes", "think", "loop", "log", "function", "parallel"]
-            }
+            Self::Ws => &["connect", "send", "wait", "think", "loop", "log", "function"],
         }
     }
 }

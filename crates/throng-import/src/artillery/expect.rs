@@ -44,7 +44,8 @@ impl Expectation {
         }
     }
 
-    /// Reads `match: {json, value}` or `match: {regexp}`, one or a list of them.
+    /// Reads `match: {json, value}` or `match: {regexp, value}`, one or a list of them
+    /// (`engine_util.ts`, `captureOrMatch`: one without a value compares nothing).
     pub(super) fn read_match(
         &mut self,
         translator: &mut Translator<'_>,
@@ -55,16 +56,23 @@ impl Expectation {
             let Some(fields) = Fields::read(translator, node, "`match`", &MATCH_KEYS) else {
                 continue;
             };
-            let wanted =
-                fields.get("value").map(|node| value(translator, variables, node).pattern());
+            let Some(wanted) = fields.get("value") else {
+                let why = "without `value`, Artillery takes any answer; write `value`";
+                translator.suspicious(&node.span, "match", why);
+                continue;
+            };
+            let text = wanted.scalar();
+            let wanted = value(translator, variables, wanted).pattern();
             let json = fields.get("json").and_then(YamlNode::scalar);
             let json = json.and_then(JsonPointer::of_path);
             let regexp = fields.get("regexp").and_then(YamlNode::scalar);
-            let pattern = match (json, regexp, wanted) {
-                (Some(pointer), _, Some(wanted)) => {
-                    pointer.pattern(wanted).map(|json| ("json", json))
+            let has_group = fields.get("group").is_some() || fields.get("flags").is_some();
+            let pattern = match (json, regexp) {
+                (Some(pointer), _) => pointer.pattern(wanted).map(|json| ("json", json)),
+                // The whole match must be the value; a text that is its own pattern is one.
+                (None, Some(regexp)) if text == Some(regexp) && !has_group && is_word(regexp) => {
+                    Some(("contains", Yaml::text(regexp)))
                 }
-                (None, Some(regexp), None) => Some(("regex", Yaml::text(regexp))),
                 _ => None,
             };
             self.keep(translator, &node.span, "match", pattern);
@@ -143,6 +151,11 @@ impl Expectation {
             }
         }
     }
+}
+
+/// Reports whether a regular expression matches nothing but itself.
+fn is_word(regexp: &str) -> bool {
+    regexp.chars().all(|c| c.is_alphanumeric() || " _-:,\"'".contains(c))
 }
 
 fn omit(translator: &mut Translator<'_>, span: &Span, construct: &str, remedy: &str) {

@@ -1,7 +1,8 @@
 //! `flow`: the steps of a scenario.
 
+use std::time::Duration;
+
 use crate::expected::one_of;
-use crate::text::escape;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::source::Span;
@@ -9,13 +10,16 @@ use crate::translator::Translator;
 use crate::trial::Trial;
 use crate::yaml::Yaml;
 
+use super::address::Part;
 use super::condition;
 use super::engine::Engine;
-use super::fields::{Fields, list, one_or_more};
+use super::fields::{Fields, list};
+use super::loops::LOOP_KEYS;
+use super::scalar::Scalar;
 use super::settings::Settings;
 use super::template::{self, only_variable, random_number};
 use super::time;
-use super::variables::{Kind, Variables};
+use super::variables::Variables;
 use crate::step_names::StepNames;
 
 /// The translation of the steps of one scenario after another.
@@ -31,6 +35,12 @@ pub(super) struct Flow<'t, 's, 'n> {
     pub(super) names: StepNames,
     /// Whether the steps are taken once, before or after the load.
     pub(super) is_once: bool,
+    /// Whether the user has ended: Artillery takes none of the steps that follow.
+    pub(super) is_over: bool,
+    /// Where the value of the first step of the flow stands.
+    pub(super) first_step: Option<usize>,
+    /// Whether a variable stands in a form, or in `qs`.
+    pub(super) has_encoded: bool,
     /// Whether a step of the load waits for the answer to a message.
     pub(super) has_answers: bool,
 }
@@ -40,6 +50,14 @@ impl Flow<'_, '_, '_> {
     pub(super) fn steps(&mut self, node: &YamlNode) -> Vec<Yaml> {
         let mut steps = Vec::new();
         for node in list(self.translator, node, "a list of steps").unwrap_or_default() {
+            if self.is_over {
+                break;
+            }
+            // Lists in a flow are those of aliases.
+            if let YamlKind::List(_) = &node.kind {
+                steps.extend(self.steps(node));
+                continue;
+            }
             let before = steps.len();
             self.step(node, &mut steps);
             let comments = self.translator.source.comments_above(node.span.start);
@@ -71,7 +89,7 @@ impl Flow<'_, '_, '_> {
                 let remedy = "JavaScript is not run; write what the function does as steps";
                 self.translator.not_supported(&span, "function", remedy);
             }
-            "parallel" => {
+            "parallel" if self.engine == Engine::Http => {
                 let remedy = "a user does one step at a time; they follow one another here";
                 self.translator.not_supported(&span, "parallel", remedy);
                 steps.extend(self.steps(value));
@@ -86,9 +104,14 @@ impl Flow<'_, '_, '_> {
             (Engine::Http, "get" | "post" | "put" | "delete" | "patch" | "head" | "options") => {
                 steps.extend(self.request(name, span, value))
             }
-            (Engine::Ws, "connect") => steps.extend(self.connect(span, value)),
-            (Engine::Ws, "send") => self.send(span, value, steps),
-            (Engine::Ws, "sendBytes") => self.send_bytes(span, value, steps),
+            (Engine::Ws, "connect") => {
+                let is_first = self.first_step == Some(value.span.start);
+                steps.extend(self.connect(span, value, is_first));
+            }
+            (Engine::Ws, "send" | "wait") => self.send(name, span, value, steps),
+            (Engine::Ws, "sendBytes" | "parallel") => {
+                self.end(span, name, "the engine ws has no such step");
+            }
             _ => {
                 let known = self.engine.actions();
                 let label = one_of(name, known);
@@ -100,8 +123,32 @@ impl Flow<'_, '_, '_> {
 
     /// Returns the text with its variables in the scenario's form.
     pub(super) fn text(&mut self, node: &YamlNode, what: &str) -> Option<String> {
+        Some(template::text_of(&self.parts(node, what)?))
+    }
+
+    /// Returns the parts of a text.
+    pub(super) fn parts(&mut self, node: &YamlNode, what: &str) -> Option<Vec<Part>> {
         let text = super::fields::text(self.translator, node, what)?;
-        Some(template::translate(self.translator, &mut self.variables, &node.span, text))
+        let text = Scalar::of(&self.translator.source, node, text).into_text();
+        Some(template::parts(self.translator, &mut self.variables, &node.span, &text))
+    }
+
+    /// Returns a text of `config`, in which the user's variables have no values.
+    pub(super) fn config_text(&mut self, node: &YamlNode, what: &str) -> Option<String> {
+        self.variables.is_config = true;
+        let text = self.text(node, what);
+        self.variables.is_config = false;
+        text
+    }
+
+    /// Ends the user here, as Artillery does. The steps that follow are left out.
+    pub(super) fn end(&mut self, span: &Span, construct: impl Into<String>, why: &str) {
+        let why = format!(
+            "{why}: Artillery ends the user with an error before this step; the scenario leaves \
+             out this step and those that follow"
+        );
+        self.translator.suspicious(span, construct, why);
+        self.is_over = true;
     }
 
     /// Reports a mistake at `span` if throng refuses these steps.
@@ -122,6 +169,8 @@ impl Flow<'_, '_, '_> {
         }
     }
 
+    /// Translates a think time (`engine_util.ts`, `createThink`): a whole number is of seconds, and
+    /// a fraction without a unit of milliseconds.
     fn think(&mut self, span: &Span, node: &YamlNode) -> Option<Yaml> {
         let random = node.scalar().and_then(only_variable).and_then(random_number);
         if let Some((least, most)) = random.filter(|(least, most)| least < most) {
@@ -129,17 +178,31 @@ impl Flow<'_, '_, '_> {
             self.translator.approximated(span, "think", how);
             return Some(Yaml::entry("wait", Yaml::plain(format!("uniform({least}s, {most}s)"))));
         }
-        if node.scalar().is_some_and(|text| text.contains("{{")) {
+        let text = node.scalar().unwrap_or_default();
+        let known = only_variable(text).and_then(|name| self.variables.known_text(name));
+        let text = known.as_deref().unwrap_or(text);
+        if text.contains("{{") {
             let remedy = "a think time is a number here; write `wait: uniform(1s, 3s)`";
             self.translator.not_supported(span, "think", remedy);
             return None;
         }
-        let think = time::duration(self.translator, node, "`think`")?;
+        let text = Scalar::of(&self.translator.source, node, text).into_text();
+        let Some(mut think) = time::parse(&text) else {
+            return time::duration(self.translator, node, "`think`").map(|_| Yaml::text(""));
+        };
+        let is_fraction = text.trim().parse::<f64>().is_ok_and(|number| number.fract() != 0.0);
+        if is_fraction {
+            let why = "Artillery takes a number with a fraction for milliseconds: write `500ms`, \
+                       and not `0.5`";
+            self.translator.suspicious(span, "think", why);
+            think = (think / 1000).max(Duration::from_millis(1));
+        } else {
+            self.translator.translated(span, "think");
+        }
         if think.is_zero() {
             self.translator.not_needed(span, "think", "it takes no time");
             return None;
         }
-        self.translator.translated(span, "think");
         let wait = match self.settings.jitter {
             Some(jitter) => jitter.around(think),
             None => throng_base::units::show_duration(think),
@@ -147,117 +210,12 @@ impl Flow<'_, '_, '_> {
         Some(Yaml::entry("wait", Yaml::plain(wait)))
     }
 
-    fn repeat(&mut self, span: &Span, node: &YamlNode, body: &YamlNode, steps: &mut Vec<Yaml>) {
-        let keys: Vec<_> = LOOP_KEYS.iter().copied().chain(["loop"]).collect();
-        let Some(fields) = Fields::read(self.translator, node, "`loop`", &keys) else { return };
-        if let Some((over_span, over)) = fields.entry("over") {
-            return self.over(&over_span, over, &fields, body, steps);
-        }
-        if let Some((span, _)) = fields.entry("whileTrue") {
-            let remedy = "its condition is JavaScript; write `repeat: {while, do}`; the steps \
-                          stand here once";
-            self.translator.not_supported(&span, "loop whileTrue", remedy);
-            return steps.extend(self.steps(body));
-        }
-        let Some(count) = fields.get("count") else {
-            let label = "expected `count`, `over` or `whileTrue`";
-            return self.translator.mistake(span, "this loop has no end", label);
-        };
-        let is_variable = count.scalar().is_some_and(|text| text.contains("{{"));
-        if is_variable {
-            let remedy = "a loop has a number of turns here; its steps stand here once";
-            self.translator.not_supported(&count.span, "loop count", remedy);
-            return steps.extend(self.steps(body));
-        }
-        let times = count.scalar().and_then(|text| text.parse::<u32>().ok());
-        let Some(times) = times.filter(|times| (1..=TIMES_MAX).contains(times)) else {
-            let label = format!("expected a whole number from 1 to {TIMES_MAX}");
-            return self.translator.mistake(&count.span, "`count` cannot be read", label);
-        };
-        let counter = fields.get("loopValue").and_then(YamlNode::scalar).unwrap_or("$loopCount");
-        let is_counted = self.translator.source.slice(&body.span).contains(counter);
-        if is_counted && times <= VALUES_MAX {
-            self.translator.translated(span, "loop");
-            let values = (1..=times).map(Yaml::plain).collect();
-            return self.foreach(counter, "loop_count", values, body, steps);
-        }
-        let turn = self.steps(body);
-        if turn.is_empty() {
-            return self.translator.not_needed(span, "loop", "it has no steps");
-        }
-        self.translator.translated(span, "loop");
-        let turns = [("times", Yaml::plain(times)), ("do", Yaml::list(turn))];
-        steps.push(Yaml::entry("repeat", Yaml::map(turns)));
-    }
-
-    /// Translates a loop over values.
-    fn over(
-        &mut self,
-        span: &Span,
-        node: &YamlNode,
-        fields: &Fields<'_>,
-        body: &YamlNode,
-        steps: &mut Vec<Yaml>,
-    ) {
-        let of_variable =
-            node.scalar().and_then(|name| self.variables.list(name)).map(<[String]>::to_vec);
-        let values = of_variable.or_else(|| match &node.kind {
-            YamlKind::List(_) => {
-                let values = one_or_more(node).into_iter();
-                values.map(|value| value.scalar().map(str::to_owned)).collect()
-            }
-            _ => None,
-        });
-        let fits = |values: &Vec<String>| (1..=VALUES_MAX as usize).contains(&values.len());
-        let Some(values) = values.filter(fits) else {
-            let remedy = "a loop goes over 1 to 100 texts that stand in the file; the steps \
-                          stand here once";
-            self.translator.not_supported(span, "loop over", remedy);
-            return steps.extend(self.steps(body));
-        };
-        self.translator.translated(span, "loop over");
-        let name = ["loopElement", "loopValue"].iter().find_map(|key| fields.get(key));
-        let name = name.and_then(YamlNode::scalar).unwrap_or("$loopElement").to_owned();
-        let inner = if name == "$loopElement" { "element".to_owned() } else { name.clone() };
-        let is_number = match node.scalar() {
-            Some(list) => self.variables.kind(list) == Kind::Any,
-            None => one_or_more(node).iter().all(|value| value.is_typed),
-        };
-        let value = |value: &String| match is_number {
-            true => Yaml::plain(value),
-            false => Yaml::text(escape(value)),
-        };
-        let values = values.iter().map(value).collect();
-        self.foreach(&name, &inner, values, body, steps);
-    }
-
-    fn foreach(
-        &mut self,
-        name: &str,
-        inner: &str,
-        values: Vec<Yaml>,
-        body: &YamlNode,
-        steps: &mut Vec<Yaml>,
-    ) {
-        let inner = self.variables.store_as(name, inner);
-        if !values.iter().any(Yaml::is_text) {
-            self.variables.is(name, Kind::Any);
-        }
-        let turn = self.steps(body);
-        self.variables.forget(name);
-        if !turn.is_empty() {
-            let entries =
-                [("name", Yaml::text(inner)), ("in", Yaml::list(values)), ("do", Yaml::list(turn))];
-            steps.push(Yaml::entry("foreach", Yaml::map(entries)));
-        }
-    }
-
     /// Returns the step within the condition of `ifTrue`.
     pub(super) fn guarded(&mut self, fields: &Fields<'_>, step: Yaml) -> Yaml {
         let Some((span, node)) = fields.entry("ifTrue") else { return step };
         let condition = node
             .scalar()
-            .and_then(|text| condition::translate(text, |name| self.variables.value(name)));
+            .and_then(|text| condition::translate(text, |name| self.variables.text(name)));
         let Some(condition) = condition else {
             let remedy = "a condition compares two values here: `\"${page} < 10\"`; the step is \
                           taken each time";
@@ -269,12 +227,3 @@ impl Flow<'_, '_, '_> {
         Yaml::entry("if", Yaml::map(entries))
     }
 }
-
-/// Keys beside the name of a step.
-const LOOP_KEYS: [&str; 5] = ["count", "over", "whileTrue", "loopValue", "loopElement"];
-
-/// The most turns of a loop.
-const TIMES_MAX: u32 = 1_000_000_000;
-
-/// The most values of a loop.
-const VALUES_MAX: u32 = 100;

@@ -5,45 +5,52 @@ use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::headers::Headers;
 use crate::source::Span;
-use crate::text::{base64, escape};
+use crate::text::base64;
 use crate::yaml::Yaml;
 
+use super::address::{Address, Part, form_encoded};
 use super::expect::Expectation;
-use super::fields::{Fields, text};
+use super::fields::{Fields, one_or_more};
 use super::flow::Flow;
 use super::settings::is_on;
 use super::{capture, json};
-use crate::url::{encode, path_of};
 
 impl Flow<'_, '_, '_> {
     /// Returns the request, and with `ifTrue` its condition around it.
     pub(super) fn request(&mut self, method: &str, span: &Span, node: &YamlNode) -> Option<Yaml> {
         if let YamlKind::Scalar(_) = node.kind {
-            let url = self.text(node, "the URL")?;
-            let path = self.path(&node.span, &url)?;
+            let why = "Artillery refuses a request that is no mapping: `get: {url: /path}`";
+            self.translator.suspicious(span, method, why);
+            let path = self.path(node)?;
             let step = Yaml::entry(method, Yaml::text(&*path));
             self.check(span, std::slice::from_ref(&step));
-            self.translator.translated(span, format!("{method} {path}"));
             return Some(step);
         }
         let fields = Fields::read(self.translator, node, &format!("`{method}`"), &KEYS)?;
-        let Some((url_span, url)) = fields.entry("url").or_else(|| fields.entry("uri")) else {
+        let Some(url) = fields.get("url").or_else(|| fields.get("uri")) else {
             let label = "expected `url: /path`";
             self.translator.mistake(span, "this request has no URL", label);
             return None;
         };
-        let url = self.text(url, "`url`")?;
-        let mut path = self.path(&url_span, &url)?;
+        let mut path = self.path(url)?;
         self.add_query(&fields, &mut path);
+        let has_body =
+            ["json", "form", "body", "formData"].iter().any(|key| fields.get(key).is_some());
+        if has_body && matches!(method, "get" | "head") {
+            let why = "a `get` or `head` with a body is none that Artillery sends";
+            self.end_unless_conditional(&fields, span, method, why);
+            return None;
+        }
         let mut entries = vec![("path", Yaml::text(&*path))];
         let name = fields.get("name").and_then(YamlNode::scalar);
         let name = name.filter(|_| !self.is_once);
         if let Some(name) = name.and_then(|name| self.names.take(name, method)) {
             entries.push(("name", Yaml::text(name)));
         }
-        let headers = self.headers(&fields);
+        let mut headers = self.headers(&fields);
+        let body = self.body(&fields, &mut headers);
         entries.extend(headers.write().map(|headers| ("headers", headers)));
-        entries.extend(self.body(&fields));
+        entries.extend(body);
         let expectation = self.expectation(&fields);
         entries.extend(expectation.map(|expect| ("expect", expect)));
         if let Some(node) = fields.get("capture") {
@@ -60,29 +67,115 @@ impl Flow<'_, '_, '_> {
         let value = if entries.len() == 1 { entries.remove(0).1 } else { Yaml::map(entries) };
         let step = Yaml::entry(method, value);
         self.check(span, std::slice::from_ref(&step));
-        Some(self.guarded(&fields, step))
+        let step = self.guarded(&fields, step);
+        self.perhaps(&fields, step)
     }
 
-    /// Returns the path of a URL on the target. Reports a URL of another server.
-    fn path(&mut self, span: &Span, url: &str) -> Option<String> {
-        let path = path_of(url, &self.base);
-        if path.is_none() {
-            let remedy = "a scenario has one target, and paths begin with `/`; the step is left \
-                          out";
-            self.translator.not_supported(span, format!("url {url}"), remedy);
+    /// Returns the step within the choice of `probability`: Artillery draws a number from 0 to 100,
+    /// and takes the step where the number is below it (`engine_util.ts`, `isProbableEnough`).
+    fn perhaps(&mut self, fields: &Fields<'_>, step: Yaml) -> Option<Yaml> {
+        let Some((span, node)) = fields.entry("probability") else { return Some(step) };
+        let share = node.scalar().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        let share = share.clamp(0.0, 100.0).ceil() as u32;
+        if share == 0 {
+            self.translator.not_needed(&span, "probability", "no user takes this step");
+            return None;
         }
-        path
+        self.translator.translated(&span, "probability");
+        let choice = |weight: u32, step: Yaml| {
+            Yaml::map([("weight", Yaml::plain(weight)), ("do", Yaml::list([step]))])
+        };
+        let other = Yaml::entry("wait", Yaml::plain("0s"));
+        let choices = [choice(share, step), choice(101 - share, other)];
+        Some(Yaml::entry("choose", Yaml::list(choices)))
     }
 
-    /// Adds `qs` to the path.
+    /// Ends the user, unless a condition says whether this step is taken at all.
+    fn end_unless_conditional(&mut self, fields: &Fields<'_>, span: &Span, name: &str, why: &str) {
+        if fields.get("ifTrue").is_none() && fields.get("probability").is_none() {
+            return self.end(span, name, why);
+        }
+        let remedy = format!("{why}: it ends the user with an error; the step is left out");
+        self.translator.not_supported(span, name, remedy);
+    }
+
+    /// Returns the path of a URL on the target. Reports a URL of another server, and one that
+    /// Artillery does not send.
+    fn path(&mut self, node: &YamlNode) -> Option<String> {
+        let parts = self.parts(node, "`url`")?;
+        let url = super::template::text_of(&parts);
+        match self.address(parts, &node.span) {
+            Address::Path(path) => Some(path),
+            Address::Elsewhere => {
+                let remedy = "a scenario has one target; the step is left out";
+                self.translator.not_supported(&node.span, format!("url {url}"), remedy);
+                None
+            }
+            Address::Invalid => {
+                let why = "a URL begins with `/` or with `http`";
+                self.end(&node.span, format!("url {url}"), why);
+                None
+            }
+        }
+    }
+
+    /// Returns the address of a URL. Its variables stand there as they are.
+    fn address(&mut self, parts: Vec<Part>, span: &Span) -> Address {
+        let raw: Vec<_> = parts.into_iter().map(|part| self.raw(part)).collect();
+        let has_raw = |part: &Part| matches!(part, Part::Variable(it) if it.starts_with("${raw("));
+        if raw.iter().any(has_raw) {
+            let how = "Artillery percent-encodes blanks and letters beyond ASCII in the values of \
+                       variables; in the scenario a blank there is the error `bad_value`";
+            self.translator.approximated(span, "values in a URL", how);
+        }
+        Address::of(raw, &self.base)
+    }
+
+    /// Returns the part as it stands in a URL.
+    pub(super) fn raw(&self, part: Part) -> Part {
+        match part {
+            Part::Variable(variable) => Part::Variable(self.variables.raw(&variable)),
+            literal => literal,
+        }
+    }
+
+    /// Puts `qs` in the place of the query: got's `searchParams` are those of a form.
     fn add_query(&mut self, fields: &Fields<'_>, path: &mut String) {
         let Some(node) = fields.get("qs") else { return };
         let Some(query) = Fields::read_any(self.translator, node, "`qs`") else { return };
-        for (name, _, value) in query.iter() {
-            let Some(value) = self.text(value, "a value of `qs`") else { continue };
-            let sign = if path.contains('?') { '&' } else { '?' };
-            path.push_str(&format!("{sign}{}={}", encode(&escape(name)), encode(&value)));
+        let mut pairs = Vec::new();
+        let mut changed = Vec::new();
+        for (name, span, value) in query.iter() {
+            let is_changed = name.contains("{{");
+            let name = super::template::parts(self.translator, &mut self.variables, &span, name);
+            let name = self.in_query(name);
+            let pairs = if is_changed { &mut changed } else { &mut pairs };
+            for value in one_or_more(value) {
+                let value = match value.kind {
+                    YamlKind::Nothing => Vec::new(),
+                    _ => match self.parts(value, "a value of `qs`") {
+                        Some(value) => value,
+                        None => continue,
+                    },
+                };
+                let is_variable = |part: &Part| matches!(part, Part::Variable(_));
+                self.has_encoded |= value.iter().any(is_variable);
+                pairs.push(format!("{name}={}", self.in_query(value)));
+            }
         }
+        pairs.append(&mut changed);
+        let before = path.split('?').next().unwrap_or_default().to_owned();
+        let sign = if pairs.is_empty() { "" } else { "?" };
+        *path = format!("{before}{sign}{}", pairs.join("&"));
+    }
+
+    /// Returns a name or a value of a query.
+    fn in_query(&self, parts: Vec<Part>) -> String {
+        let part = |part| match part {
+            Part::Literal(text) => form_encoded(&text),
+            Part::Variable(variable) => variable,
+        };
+        parts.into_iter().map(part).collect()
     }
 
     /// Returns the headers of a request: its own, those of its cookies and its login, and those of
@@ -90,7 +183,9 @@ impl Flow<'_, '_, '_> {
     pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Headers {
         let place = self.engine.header_place();
         let mut headers = Headers::default();
-        for node in [fields.get("headers"), self.settings.headers].into_iter().flatten() {
+        let own = fields.get("headers").map(|node| (node, false));
+        let of_all = self.settings.headers.map(|node| (node, true));
+        for (node, is_config) in [own, of_all].into_iter().flatten() {
             let Some(entries) = Fields::read_any(self.translator, node, "`headers`") else {
                 continue;
             };
@@ -100,7 +195,14 @@ impl Flow<'_, '_, '_> {
                 if !self.translator.may_have_header(&span, &construct, &name, place) {
                     continue;
                 }
-                let Some(value) = self.text(value, "a header") else { continue };
+                if headers.has(&name) {
+                    continue;
+                }
+                let value = match is_config {
+                    true => self.config_text(value, "a header"),
+                    false => self.text(value, "a header"),
+                };
+                let Some(value) = value else { continue };
                 headers.add(&name, value);
             }
         }
@@ -119,7 +221,8 @@ impl Flow<'_, '_, '_> {
             }
             headers.set("cookie", parts.join("; "));
             let span = span.unwrap_or(node.span.clone());
-            let how = "these cookies take the place of those that the server has set";
+            let how = "these cookies take the place of those that the server has set, and Artillery \
+                       keeps them for later requests";
             self.translator.approximated(&span, "cookie", how);
         }
         if is_on(fields.get("gzip")) {
@@ -131,9 +234,18 @@ impl Flow<'_, '_, '_> {
     /// Returns the value of `authorization` for `auth: {user, pass}`.
     fn login(&mut self, span: &Span, node: &YamlNode) -> Option<String> {
         let auth = Fields::read(self.translator, node, "`auth`", &["user", "pass", "password"])?;
-        let user = text(self.translator, auth.get("user").unwrap_or(node), "`user`")?;
+        let user = self.parts(auth.get("user").unwrap_or(node), "`user`")?;
         let password = auth.get("pass").or_else(|| auth.get("password")).unwrap_or(node);
-        let password = text(self.translator, password, "`pass`")?;
+        let password = self.parts(password, "`pass`")?;
+        let known = |parts: Vec<Part>| {
+            let text = |part| match part {
+                Part::Literal(text) => text,
+                // No login can have a variable in it: `base64` refuses the brace.
+                Part::Variable(variable) => variable,
+            };
+            parts.into_iter().map(text).collect::<String>()
+        };
+        let (user, password) = (known(user), known(password));
         let login = format!("{user}:{password}");
         let Some(login) = base64(&login) else {
             let remedy = "put the whole login into a column of `data`: `Basic \
@@ -146,7 +258,7 @@ impl Flow<'_, '_, '_> {
     }
 
     /// Returns the body of a request.
-    fn body(&mut self, fields: &Fields<'_>) -> Option<(&'static str, Yaml)> {
+    fn body(&mut self, fields: &Fields<'_>, headers: &mut Headers) -> Option<(&'static str, Yaml)> {
         if let Some(node) = fields.get("json") {
             return Some((
                 "json",
@@ -154,13 +266,7 @@ impl Flow<'_, '_, '_> {
             ));
         }
         if let Some(node) = fields.get("form") {
-            let form = Fields::read_any(self.translator, node, "`form`")?;
-            let mut entries = Vec::new();
-            for (name, _, value) in form.iter() {
-                let value = self.text(value, "a field of the form")?;
-                entries.push((name.to_owned(), Yaml::text(value)));
-            }
-            return Some(("form", Yaml::map(entries)));
+            return self.form(node, headers);
         }
         if let Some((span, _)) = fields.entry("formData") {
             let remedy = "a body of several parts is no body here; write it out in `body`";
@@ -168,6 +274,42 @@ impl Flow<'_, '_, '_> {
         }
         let node = fields.get("body")?;
         Some(("body", Yaml::text(self.text(node, "`body`")?)))
+    }
+
+    /// Returns a form. Artillery fills variables into its values alone (`engine_http.ts`, `step`),
+    /// and writes it as a text where a scenario would write other bytes.
+    fn form(&mut self, node: &YamlNode, headers: &mut Headers) -> Option<(&'static str, Yaml)> {
+        let form = Fields::read_any(self.translator, node, "`form`")?;
+        let mut pairs = Vec::new();
+        for (name, _, value) in form.iter() {
+            let mut parts: Vec<Part> = Vec::new();
+            for (index, value) in one_or_more(value).into_iter().enumerate() {
+                if index > 0 {
+                    parts.push(Part::Literal(",".to_owned()));
+                }
+                match value.kind {
+                    YamlKind::Nothing => parts.push(Part::Literal("null".to_owned())),
+                    _ => parts.extend(self.parts(value, "a field of the form")?),
+                }
+            }
+            pairs.push((name.to_owned(), parts));
+        }
+        let is_variable = |part: &Part| matches!(part, Part::Variable(_));
+        let has_variable = pairs.iter().any(|(_, parts)| parts.iter().any(is_variable));
+        let text = |parts: &[Part]| super::template::text_of(parts);
+        let is_same = |text: &str| !text.contains([' ', '*', '~']);
+        let all_same = pairs.iter().all(|(name, parts)| is_same(name) && is_same(&text(parts)));
+        if !has_variable && !all_same {
+            let pair = |(name, parts): &(String, Vec<Part>)| {
+                format!("{}={}", form_encoded(name), self.in_query(parts.clone()))
+            };
+            let body = pairs.iter().map(pair).collect::<Vec<_>>().join("&");
+            headers.add("content-type", "application/x-www-form-urlencoded");
+            return Some(("body", Yaml::text(body)));
+        }
+        self.has_encoded |= has_variable;
+        let entries = pairs.iter().map(|(name, parts)| (name.clone(), Yaml::text(text(parts))));
+        Some(("form", Yaml::map(entries)))
     }
 
     /// Returns what the answer must be.
@@ -207,6 +349,9 @@ impl Flow<'_, '_, '_> {
                                   `set` or `data`";
                     self.translator.not_supported(&span, key, remedy);
                 }
+                "gzip" if !is_on(fields.get("gzip")) => {
+                    self.translator.translated(&span, key);
+                }
                 "gzip" => {
                     let how = "answers are not decompressed: `capture` and `expect` see them as \
                                they are sent";
@@ -218,7 +363,7 @@ impl Flow<'_, '_, '_> {
     }
 }
 
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "url",
     "uri",
     "name",
@@ -232,6 +377,7 @@ const KEYS: [&str; 19] = [
     "match",
     "expect",
     "ifTrue",
+    "probability",
     "auth",
     "cookie",
     "gzip",

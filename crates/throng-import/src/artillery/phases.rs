@@ -51,6 +51,8 @@ struct Phase {
     count: Option<u64>,
     pause: Option<Duration>,
     users_max: Option<Span>,
+    /// Whether users arrive at random distances.
+    is_random: bool,
 }
 
 impl Phase {
@@ -84,6 +86,7 @@ impl Phase {
             count,
             pause,
             users_max: fields.entry("maxVusers").map(|(span, _)| span),
+            is_random: fields.get("mode").and_then(YamlNode::scalar) == Some("poisson"),
         };
         if translator.mistakes.len() > mistakes {
             return None;
@@ -139,7 +142,8 @@ impl Phase {
         }
         if from == to {
             translator.translated(&self.span, construct);
-            return Some(Arrivals::even(show_rate(from), length).write());
+            let arrivals = Arrivals::even(show_rate(from), length);
+            return Some(Arrivals { is_even: !self.is_random, ..arrivals }.write());
         }
         let how = "Artillery changes the rate in steps, the scenario linearly";
         translator.approximated(&self.span, construct, how);
@@ -153,8 +157,8 @@ fn show_pace(count: u64, length: Duration) -> String {
     show_whole(rate).unwrap_or_else(|| format!("{}/s", (rate * 1e6).ceil() / 1e6))
 }
 
-const KEYS: [&str; 7] =
-    ["duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name"];
+const KEYS: [&str; 8] =
+    ["duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"];
 
 /// The highest rate of a phase, in users a second.
 const RATE_MAX: f64 = 1e6;

@@ -22,6 +22,10 @@ pub(super) struct Settings<'n> {
     pub(super) subprotocols: Option<&'n YamlNode>,
     /// What a request may take.
     pub(super) timeout: Option<Duration>,
+    /// What the answer to a message may take.
+    pub(super) answer_timeout: Option<Duration>,
+    /// Whether a WebSocket offers no compression.
+    pub(super) is_plain: bool,
     /// How much each think time varies.
     pub(super) jitter: Option<Jitter>,
     /// Whether Artillery checks what `expect` says.
@@ -49,6 +53,13 @@ impl<'n> Settings<'n> {
         if let Some((_, node)) = config.entry("ws") {
             settings.read_ws(translator, node);
         }
+        // One for all engines comes first (`engine_http.ts`, `step`; `engine_ws.ts`, `step`).
+        if let Some((span, node)) = config.entry("timeout") {
+            let timeout = time::duration(translator, node, "`timeout`");
+            settings.timeout = timeout;
+            settings.answer_timeout = timeout;
+            translator.translated(&span, "timeout");
+        }
         if let Some((_, node)) = config.entry("plugins") {
             settings.read_plugins(translator, node);
         }
@@ -65,8 +76,9 @@ impl<'n> Settings<'n> {
             translator.not_supported(&earlier.span, "defaults headers", remedy);
         }
         self.cookie = fields.get("cookie");
-        if let Some(node) = fields.get("timeout") {
-            self.timeout = time::duration(translator, node, "`timeout`");
+        if let Some((span, _)) = fields.entry("timeout") {
+            let why = "Artillery does not read it; `http: {timeout}` is what it reads";
+            translator.suspicious(&span, "defaults timeout", why);
         }
         if let Some((span, _)) = fields.entry("strictCapture") {
             let how = "a value that is not found is always an error in the scenario";
@@ -85,13 +97,33 @@ impl<'n> Settings<'n> {
             (None, Ok(ms), _) if (0.0..=1e9).contains(&ms) => {
                 Some(Jitter::Span(Duration::from_micros((ms * 1e3) as u64)))
             }
-            (None, Err(_), Some(span)) => Some(Jitter::Span(span)),
+            (None, Err(_), Some(span)) => {
+                Some(self.jitter_span(translator, &node.span, text, span))
+            }
             _ => {
                 let label = "expected a share such as `20%`, or a duration such as `500ms`";
                 translator.mistake(&node.span, "`jitter` cannot be read", label);
                 None
             }
         };
+    }
+
+    /// Returns a jitter with a unit, which Artillery leaves out (`jitter.ts`): it is of
+    /// milliseconds.
+    fn jitter_span(
+        &self,
+        translator: &mut Translator<'_>,
+        place: &Span,
+        text: &str,
+        meant: Duration,
+    ) -> Jitter {
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        let ms = Duration::from_millis(digits.parse().unwrap_or_default());
+        if ms != meant {
+            let why = format!("Artillery reads the number alone, as {ms:?}");
+            translator.suspicious(place, "jitter", why);
+        }
+        Jitter::Span(ms)
     }
 
     fn read_http(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
@@ -124,6 +156,10 @@ impl<'n> Settings<'n> {
             match key {
                 "headers" => self.headers = Some(node),
                 "subprotocols" => self.subprotocols = Some(node),
+                "timeout" => {
+                    self.answer_timeout = time::duration(translator, node, "`timeout`");
+                }
+                "perMessageDeflate" => self.is_plain = node.scalar() == Some("false"),
                 "rejectUnauthorized" => {
                     let why = "this version has no TLS";
                     translator.not_needed(&span, format!("ws {key}"), why);
@@ -185,5 +221,13 @@ pub(super) fn is_on(node: Option<&YamlNode>) -> bool {
     node.is_some_and(is_true)
 }
 
-const WS_KEYS: [&str; 6] =
-    ["headers", "subprotocols", "rejectUnauthorized", "proxy", "localAddress", "family"];
+const WS_KEYS: [&str; 8] = [
+    "headers",
+    "subprotocols",
+    "timeout",
+    "perMessageDeflate",
+    "rejectUnauthorized",
+    "proxy",
+    "localAddress",
+    "family",
+];

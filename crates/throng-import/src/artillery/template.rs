@@ -5,6 +5,7 @@ use crate::text::{RANDOM_CHARS_MAX, append, escape, random_digits};
 
 use crate::translator::Translator;
 
+use super::address::Part;
 use super::variables::Variables;
 
 /// Returns the text with its variables in the scenario's form. Reports those that the scenario
@@ -15,19 +16,42 @@ pub(super) fn translate(
     span: &Span,
     text: &str,
 ) -> String {
+    text_of(&parts(translator, variables, span, text))
+}
+
+/// Returns the parts as a text of the scenario.
+pub(super) fn text_of(parts: &[Part]) -> String {
     let mut out = String::new();
+    for part in parts {
+        match part {
+            Part::Literal(text) => append(&mut out, &escape(text)),
+            Part::Variable(variable) => append(&mut out, variable),
+        }
+    }
+    out
+}
+
+/// Returns the parts of a text. Reports variables that the scenario cannot have.
+pub(super) fn parts(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    span: &Span,
+    text: &str,
+) -> Vec<Part> {
+    let mut out = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
-        append(&mut out, &escape(before));
+        out.push(Part::Literal(before.to_owned()));
         let Some((inner, after)) = after.split_once("}}") else {
             let label = "expected `}}` at its end";
             translator.mistake(span, "a variable has no end", label);
             return out;
         };
-        append(&mut out, &variable(translator, variables, span, inner.trim()));
+        out.extend(variable(translator, variables, span, inner.trim()));
         rest = after;
     }
-    append(&mut out, &escape(rest));
+    out.push(Part::Literal(rest.to_owned()));
+    out.retain(|part| *part != Part::Literal(String::new()));
     out
 }
 
@@ -49,27 +73,71 @@ fn variable(
     variables: &mut Variables,
     span: &Span,
     name: &str,
-) -> String {
+) -> Vec<Part> {
     let construct = format!("{{{{ {name} }}}}");
     let call = name.split_once('(').map(|(name, arguments)| {
         (name.trim(), arguments.trim_end().strip_suffix(')').unwrap_or(arguments).trim())
     });
-    match call.unwrap_or((name, "")) {
-        ("$uuid", "") => {
+    if let Some((function, arguments)) = call {
+        return function_call(translator, variables, span, (function, arguments), construct);
+    }
+    let of_environment = ["$processEnvironment.", "$env."];
+    let of_environment = of_environment.iter().find_map(|prefix| name.strip_prefix(prefix));
+    if let Some(name) = of_environment {
+        if variables.is_news(span, name) {
             translator.translated(span, construct);
-            return "${uuid()}".to_owned();
         }
-        ("$randomNumber", arguments) if call.is_some() => {
-            if let Some((least, most)) = range(arguments) {
-                translator.translated(span, construct);
-                return format!("${{random({least},{most})}}");
-            }
-            let label = "expected two whole numbers from 0: `{{ $randomNumber(1, 100) }}`";
-            translator.mistake(span, format!("`{construct}` cannot be read"), label);
-            return String::new();
+        return vec![Part::Variable(variables.environment(name))];
+    }
+    if let Some(value) = variables.value(name) {
+        if name == "$uuid" {
+            translator.translated(span, construct);
         }
-        ("$randomString", length) => {
-            let length = match length {
+        return value;
+    }
+    if OF_THE_TOOL.contains(&name) {
+        let remedy = "write the value out, or use a variable of docs/scenario.md; nothing stands \
+                      in its place";
+        translator.not_supported(span, construct, remedy);
+        return Vec::new();
+    }
+    let why = if variables.is_config {
+        "Artillery fills `config` in before the run, when only `$env` has values: it sends \
+         `undefined`, and so does the scenario"
+    } else if variables.has_functions {
+        let remedy = "nothing in this file sets it; add a step `set`, or a column of `data`; its \
+                      name stands in its place";
+        translator.not_supported(span, construct, remedy);
+        return vec![Part::Literal(name.to_owned())];
+    } else {
+        "nothing in this file sets it: Artillery sends `undefined`, and so does the scenario"
+    };
+    if variables.is_news(span, name) {
+        translator.suspicious(span, construct, why);
+    }
+    vec![Part::Literal(UNDEFINED.to_owned())]
+}
+
+/// Returns what stands in the place of a call.
+fn function_call(
+    translator: &mut Translator<'_>,
+    variables: &mut Variables,
+    span: &Span,
+    (function, arguments): (&str, &str),
+    construct: String,
+) -> Vec<Part> {
+    let drawn = match function {
+        "$randomNumber" => {
+            let Some((least, most)) = range(arguments) else {
+                let label = "expected two whole numbers from 0: `{{ $randomNumber(1, 100) }}`";
+                translator.mistake(span, format!("`{construct}` cannot be read"), label);
+                return Vec::new();
+            };
+            translator.translated(span, &construct);
+            format!("${{random({least},{most})}}")
+        }
+        "$randomString" => {
+            let length = match arguments {
                 "" => Some(RANDOM_STRING_CHARS),
                 length => length.parse().ok(),
             };
@@ -77,44 +145,42 @@ fn variable(
             let Some(length) = length else {
                 let label = format!("expected a length up to {RANDOM_CHARS_MAX}");
                 translator.mistake(span, format!("`{construct}` cannot be read"), label);
-                return String::new();
+                return Vec::new();
             };
             let how = "the scenario's text is as long, of digits and not of letters";
-            translator.approximated(span, construct, how);
-            return random_digits(length);
+            translator.approximated(span, &construct, how);
+            random_digits(length)
         }
-        _ => {}
-    }
-    let of_environment = ["$processEnvironment.", "$env.", "$environment."]
-        .iter()
-        .find_map(|prefix| name.strip_prefix(prefix));
-    if let Some(name) = of_environment {
-        translator.translated(span, construct);
-        return variables.environment(name);
-    }
-    if let Some(value) = variables.value(name) {
-        return value;
-    }
-    let (in_its_place, what_to_do) = if name.starts_with('$') {
-        ("nothing", "write the value out, or use a variable of docs/scenario.md")
-    } else {
-        ("its name", "nothing in this file sets it; add a step `set`, or a column of `data`")
+        _ => {
+            let remedy = "write the value out, or use a variable of docs/scenario.md; nothing \
+                          stands in its place";
+            translator.not_supported(span, construct, remedy);
+            return Vec::new();
+        }
     };
-    let remedy = format!("{what_to_do}; {in_its_place} stands in its place");
-    translator.not_supported(span, construct, remedy);
-    if name.starts_with('$') { String::new() } else { escape(name) }
+    if variables.is_config && variables.is_news(span, function) {
+        let how = "Artillery draws it once, before the run, and the scenario each time";
+        translator.approximated(span, construct, how);
+    }
+    vec![Part::Variable(drawn)]
 }
 
-/// Parses the arguments of `$randomNumber`: its default is 0 or 1.
+/// Parses the arguments of `$randomNumber`, in any order: its default is 0 or 1.
 fn range(arguments: &str) -> Option<(u64, u64)> {
     let number = |text: &str| text.trim().parse::<u64>().ok().filter(|n| *n <= NUMBER_MAX);
-    let (least, most) = match arguments.split_once(',') {
-        Some((least, most)) => (number(least)?, number(most)?),
+    let (one, other) = match arguments.split_once(',') {
+        Some((one, other)) => (number(one)?, number(other)?),
         None if arguments.is_empty() => (0, 1),
         None => (0, number(arguments)?),
     };
-    (least <= most).then_some((least, most))
+    Some((one.min(other), one.max(other)))
 }
+
+/// What JavaScript writes for a variable that has no value.
+pub(super) const UNDEFINED: &str = "undefined";
+
+/// Values that Artillery has by itself, and a scenario lacks.
+const OF_THE_TOOL: [&str; 4] = ["$testId", "$dirname", "$scenarioFile", "$environment"];
 
 /// The largest number that a script of JavaScript counts exactly.
 const NUMBER_MAX: u64 = 1 << 53;

@@ -21,7 +21,17 @@ pub(super) struct Load {
     /// Whether users arrive by the clock, and do their steps once.
     pub(super) is_open: bool,
     /// How often a user does its steps, if that is set.
-    pub(super) iterations: Option<u64>,
+    pub(super) iterations: Option<Iterations>,
+}
+
+/// Iterations of a set number.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Iterations {
+    /// How often each user does its steps.
+    pub(super) each: u64,
+    pub(super) users: u64,
+    /// How many users do them once more.
+    pub(super) more: u64,
 }
 
 impl Load {
@@ -82,7 +92,10 @@ impl<'e> Members<'e> {
 
     fn duration(&self, translator: &mut Translator<'_>, key: &str) -> Option<Duration> {
         let value = self.get(key)?;
-        let duration = value.text().and_then(parse_duration);
+        // A number is of milliseconds (`lib/types`, `types.NullDuration`).
+        let ms = value.number().filter(|ms| (0.0..=MS_MAX).contains(ms));
+        let ms = ms.map(|ms| Duration::from_micros((ms * 1e3) as u64));
+        let duration = value.text().and_then(parse_duration).or(ms);
         if duration.is_none() {
             let title = format!("`{key}` cannot be read");
             translator.mistake(&value.span, title, "expected a text such as '30s' or '1h30m'");
@@ -213,20 +226,49 @@ fn iterations(
     let length = options.duration(translator, "maxDuration");
     let length = length.or_else(|| options.duration(translator, "duration"));
     let length = length.unwrap_or(ITERATIONS_LENGTH).max(SECOND);
-    let each = if executor == "per-vu-iterations" { all } else { all.div_ceil(users) };
-    let how = if executor == "per-vu-iterations" {
-        "the users come within a millisecond, and the run goes on until its longest duration"
-    } else {
-        "each user has the same share of the iterations, rounded up, and in k6 a fast user takes \
-         more; the run goes on until its longest duration"
+    let iterations = match executor {
+        "per-vu-iterations" => Iterations { each: all, users, more: 0 },
+        // Users that get none do nothing.
+        _ if all < users => Iterations { each: 1, users: all, more: 0 },
+        _ => Iterations { each: all / users, users, more: all % users },
     };
-    let how = format!("{how}, {}", show_duration(length));
-    translator.approximated(&options.span, executor, how);
-    let rate = format!("{}/s", show_count(users.saturating_mul(1_000).min(RATE_MAX)));
-    let span =
-        Duration::from_secs_f64(users as f64 / users.saturating_mul(1_000).min(RATE_MAX) as f64);
-    let phases = vec![Arrivals::even(rate, span).most(Some(users)).write(), hold(length)];
-    Some(Load { phases, length, is_open: true, iterations: Some(each) })
+    translator.translated(&options.span, executor);
+    if executor == "shared-iterations" && iterations.users > 1 {
+        let how =
+            "each user has the same share of the iterations, and in k6 a fast user takes more";
+        translator.approximated(&options.span, executor, how);
+    }
+    Some(Load { phases: Vec::new(), length, is_open: true, iterations: Some(iterations) })
+}
+
+impl Load {
+    /// Adds the phases of a set number of iterations. `longest` is the longest time of one, if that
+    /// is known: the scenario waits no longer than the users need.
+    pub(super) fn add_iterations(
+        &mut self,
+        translator: &mut Translator<'_>,
+        span: &Span,
+        longest: Option<Duration>,
+    ) {
+        let Some(Iterations { each, users, more }) = self.iterations else { return };
+        let rate = users.saturating_mul(1_000).min(RATE_MAX);
+        let all = Duration::from_secs_f64(users as f64 / rate as f64);
+        let rate = format!("{}/s", show_count(rate));
+        self.phases.push(Arrivals::even(rate, all).most(Some(users)).write());
+        let times = u32::try_from(each + u64::from(more > 0)).unwrap_or(u32::MAX);
+        let needed = longest.and_then(|longest| longest.checked_mul(times));
+        let rest = needed.map_or(self.length, |needed| needed.saturating_sub(GRACE));
+        let rest = rest.min(self.length);
+        if !rest.is_zero() {
+            self.phases.push(hold(rest));
+            let how = format!(
+                "k6 ends with the last iteration; the scenario goes on for {}, which the users may \
+                 need",
+                show_duration(rest)
+            );
+            translator.approximated(span, "end", how);
+        }
+    }
 }
 
 /// Returns the durations and the targets of `stages`.
@@ -308,6 +350,11 @@ const JUMP: Duration = Duration::from_millis(1);
 
 /// How long k6 waits for a set number of iterations.
 const ITERATIONS_LENGTH: Duration = Duration::from_secs(600);
+
+/// How long a scenario waits by itself for users of the open model.
+const GRACE: Duration = Duration::from_secs(10);
+
+const MS_MAX: f64 = 2.6e9;
 
 const DURATION_MAX: Duration = Duration::from_secs(30 * 86_400);
 

@@ -301,12 +301,16 @@ impl<'a> Parser<'a> {
             } else if self.take_sign("[") {
                 let index = self.expression()?;
                 self.expect("]")?;
-                let name = match &index.kind {
-                    ExpressionKind::Text(name) => name.clone(),
-                    ExpressionKind::Number(number) => number.to_string(),
-                    _ => return Err(program(&index.span)),
+                value = match &index.kind {
+                    ExpressionKind::Text(name) => Expression::member(value, name.clone()),
+                    ExpressionKind::Number(number) => Expression::member(value, number.to_string()),
+                    _ => Expression::item_of(value, index),
                 };
-                value = Expression::member(value, name);
+            } else if let (Some("http.url"), Some(TokenKind::Template(_))) =
+                (value.path().as_deref(), self.tokens.get(self.at).map(|token| &token.kind))
+            {
+                let text = self.atom()?;
+                value = Expression::call_of(value, vec![text]);
             } else if self.is_sign("(") {
                 let arguments = self.items("(", ")")?;
                 value = Expression::call_of(value, arguments);

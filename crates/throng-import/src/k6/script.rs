@@ -5,9 +5,11 @@ use std::time::Duration;
 use throng_base::units::show_duration;
 use throng_load::scenario::Diagnostic;
 
+use crate::headers::Headers;
 use crate::json_pointer::JsonPointer;
 use crate::source::Span;
 use crate::step_names::StepNames;
+use crate::text::base64;
 use crate::translator::Translator;
 use crate::url::{Url, path_of};
 use crate::yaml::Yaml;
@@ -124,9 +126,10 @@ impl Script<'_, '_> {
             }
             if function == "WebSocket" {
                 let url = arguments.first().ok_or_else(|| program(&value.span))?;
-                let path = self.path(url)?;
+                let (path, login) = self.path(url)?;
                 let span = value.span.clone();
-                let session = Session { span, path, ..Session::default() };
+                let mut session = Session { span: span.clone(), path, ..Session::default() };
+                self.add_login(&span, login, &mut session.headers);
                 self.items.push(Item::Session(session));
                 self.socket = Some(name.to_owned());
                 self.translator.translated(&value.span, "WebSocket");
@@ -142,7 +145,7 @@ impl Script<'_, '_> {
                     let pointer = JsonPointer::of_path(&place);
                     (pointer.ok_or_else(|| program(&value.span))?.write(), "json", Kind::Any)
                 }
-                Place::Status => (Yaml::text("status"), "status", Kind::Any),
+                Place::Status => (Yaml::text("status"), "status", Kind::Number),
                 Place::Header(header) => {
                     (Yaml::entry("header", Yaml::text(header)), "headers", Kind::Text)
                 }
@@ -153,6 +156,17 @@ impl Script<'_, '_> {
             request.captures.push((stored, place));
             self.translator.translated(&value.span, format!("{variable}.{construct}"));
             return Ok(());
+        }
+        let resolved = self.values.resolved(value, 0);
+        let is_text = !matches!(resolved.call(), Some((name, _)) if name == "JSON.stringify");
+        if self.socket.is_none() && is_text && self.values.draws(&resolved) {
+            // The script draws the value once.
+            if let Ok(text) = self.values.text(&resolved) {
+                let stored = self.values.store_drawn(name, &resolved);
+                let set = Yaml::entry("set", Yaml::map([(stored, Yaml::text(text))]));
+                self.items.push(Item::Step(set));
+                return Ok(());
+            }
         }
         self.values.define(name, value);
         Ok(())
@@ -189,6 +203,24 @@ impl Script<'_, '_> {
         match function {
             "http.get" | "http.head" | "http.post" | "http.put" | "http.patch" | "http.del"
             | "http.options" => self.request(function, arguments, span, variable),
+            "http.request" => {
+                let [method, arguments @ ..] = arguments else { return Err(program(span)) };
+                let method = self.values.resolved(method, 0);
+                let method = method.text().unwrap_or_default().to_ascii_lowercase();
+                let function = match &*method {
+                    "get" | "head" | "post" | "put" | "patch" | "options" => method.clone(),
+                    "delete" => "del".to_owned(),
+                    _ => return Err(program(span)),
+                };
+                // A body stands in its place, also where the method has none.
+                let arguments: Vec<_> = match (&*function, arguments) {
+                    ("get" | "head", [url, _, params @ ..]) => {
+                        [url].into_iter().chain(params).cloned().collect()
+                    }
+                    _ => arguments.to_vec(),
+                };
+                self.request(&format!("http.{function}"), &arguments, span, variable)
+            }
             "http.setResponseCallback" => {
                 let remedy = "write the statuses as `expect` of each request";
                 self.translator.not_checked(span, function, remedy);
@@ -228,9 +260,10 @@ impl Script<'_, '_> {
         made.is_some_and(|made| ["Trend", "Counter", "Rate", "Gauge"].contains(&&*made))
     }
 
-    /// Returns the path of a URL. The first URL is that of the target.
-    pub(super) fn path(&mut self, url: &Expression) -> Done<String> {
-        let text = self.values.text(url)?;
+    /// Returns the path of a URL, and the login in it. The first URL is that of the target.
+    pub(super) fn path(&mut self, url: &Expression) -> Done<(String, Option<String>)> {
+        let text = self.values.url(url)?;
+        let (text, login) = without_login(&text);
         let Some(parts) = Url::split(&text) else {
             let label = "expected a URL such as 'http://127.0.0.1:8080/'";
             return Err(Diagnostic::new(url.span.clone(), "this is no URL", label));
@@ -250,11 +283,29 @@ impl Script<'_, '_> {
             self.server = Some((server, url.span.clone()));
         }
         let base = self.server.as_ref().map_or("", |(server, _)| server);
-        path_of(&text, base).ok_or_else(|| {
+        let path = path_of(&text, base).ok_or_else(|| {
             let label = format!("expected a URL of `{base}`");
             let title = "a scenario has one target, and this is another server";
             Diagnostic::new(url.span.clone(), title, label)
-        })
+        })?;
+        self.report_url(&url.span, parts.path, &path);
+        Ok((path, login))
+    }
+
+    /// Reports what a URL of the scenario has otherwise than that of the script.
+    fn report_url(&mut self, span: &Span, written: &str, path: &str) {
+        let literal = |text: &str| text.split('#').next().unwrap_or_default().to_owned();
+        if !literal(written).is_empty() && literal(written) != *path {
+            let how = "k6 sends blanks and other signs that no URL has as they are, in a query \
+                       letters beyond ASCII, too; the scenario percent-encodes them";
+            self.translator.approximated(span, "URL", how);
+        }
+        if path.contains("${raw(") {
+            let how = "k6 percent-encodes letters beyond ASCII in the values of variables of a \
+                       path, and sends blanks; in the scenario a blank there is the error \
+                       `bad_value`";
+            self.translator.approximated(span, "values in a URL", how);
+        }
     }
 
     fn request(
@@ -274,33 +325,59 @@ impl Script<'_, '_> {
             _ => ("delete", true),
         };
         let url = arguments.first().ok_or_else(|| program(span))?;
-        let path = self.path(url)?;
+        let (path, login) = self.path(url)?;
         let variable = variable.map(str::to_owned);
         let mut request =
             Request { span: span.clone(), method, path, variable, ..Request::default() };
         let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
-        if let Some(body) = arguments.get(1).filter(|_| has_body).filter(is_given) {
-            let resolved = self.values.resolved(body, 0);
-            request.body = Some(match &resolved.kind {
-                ExpressionKind::Object(members) => {
-                    let mut form = Vec::new();
-                    for (name, value) in members {
-                        form.push((name.clone(), Yaml::text(self.values.text(value)?)));
-                    }
-                    ("form", Yaml::map(form))
-                }
-                _ => match self.values.payload(body)? {
-                    ("text", text) => ("body", text),
-                    json => json,
-                },
-            });
-        }
         if let Some(params) = arguments.get(1 + usize::from(has_body)).filter(is_given) {
             self.params(params, &mut request)?;
+        }
+        self.add_login(span, login, &mut request.headers);
+        if let Some(body) = arguments.get(1).filter(|_| has_body).filter(is_given) {
+            request.body = Some(self.body(body, &request.headers)?);
         }
         self.translator.translated(span, format!("{function} {}", request.path));
         self.items.push(Item::Request(request));
         Ok(())
+    }
+
+    /// Returns the body of a request.
+    fn body(&mut self, body: &Expression, headers: &Headers) -> Done<(&'static str, Yaml)> {
+        let resolved = self.values.resolved(body, 0);
+        if let ExpressionKind::Object(members) = &resolved.kind {
+            let mut form = Vec::new();
+            for (name, value) in members {
+                form.push((name.clone(), Yaml::text(self.values.text(value)?)));
+            }
+            return Ok(("form", Yaml::map(form)));
+        }
+        let (key, value) = self.values.payload(body)?;
+        if key == "text" {
+            return Ok(("body", value));
+        }
+        if !headers.has("content-type") {
+            let text = self.values.text(body)?;
+            if !text.contains("${") {
+                return Ok(("body", Yaml::text(text)));
+            }
+            let how = "k6 names no type of this body; the scenario says `content-type: \
+                       application/json`";
+            self.translator.approximated(&body.span, "JSON.stringify", how);
+        }
+        Ok((key, value))
+    }
+
+    /// Adds the login of a URL, unless there is a header of its own.
+    fn add_login(&mut self, span: &Span, login: Option<String>, headers: &mut Headers) {
+        let Some(login) = login else { return };
+        match base64(&login) {
+            Some(login) => drop(headers.add("authorization", format!("Basic {login}"))),
+            None => {
+                let remedy = "write the header: `authorization: Basic ${base64(row.login)}`";
+                self.translator.not_supported(span, "login in a URL", remedy);
+            }
+        }
     }
 
     /// Reads the parameters of a request or of a session.
@@ -316,6 +393,11 @@ impl Script<'_, '_> {
                         let (span, construct) = (&value.span, format!("header {name}"));
                         if self.translator.may_have_header(span, &construct, &name, place) {
                             request.headers.set(&name, self.values.text(value)?);
+                            if name == "cookie" && !request.method.is_empty() {
+                                let how = "k6 adds the cookies of the user; the scenario sends \
+                                           these alone";
+                                self.translator.approximated(span, construct, how);
+                            }
                         }
                     }
                 }
@@ -361,13 +443,14 @@ impl Script<'_, '_> {
             [url, function] => (url, None, function),
             _ => return Err(program(span)),
         };
-        let path = self.path(url)?;
+        let (path, login) = self.path(url)?;
         let function = function.function().ok_or_else(|| program(&function.span))?;
         let mut request = Request::default();
         let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
         if let Some(params) = params.filter(is_given) {
             self.params(params, &mut request)?;
         }
+        self.add_login(span, login, &mut request.headers);
         let Request { headers, deflates, .. } = request;
         let session = Session { span: span.clone(), path, headers, deflates, ..Session::default() };
         self.items.push(Item::Session(session));
@@ -420,40 +503,34 @@ impl Script<'_, '_> {
 
     fn sleep(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
         let [time] = arguments else { return Err(program(span)) };
-        let time = self.values.resolved(time, 0);
-        let seconds = |seconds: f64| {
-            (0.0..=SLEEP_MAX_S).contains(&seconds).then(|| Duration::from_secs_f64(seconds))
-        };
-        let between = time.call().and_then(|(name, arguments)| match arguments {
+        let time = self.values.before_draw(time);
+        let whole = time.call().and_then(|(name, arguments)| match arguments {
             [least, most] if name == "randomIntBetween" => least.number().zip(most.number()),
             _ => None,
         });
-        let wait = match (&time.kind, between) {
-            (ExpressionKind::Number(number), _) => {
-                show_duration(seconds(*number).ok_or_else(|| program(&time.span))?)
-            }
-            (_, Some((least, most))) if least < most && least >= 0.0 => {
-                let how = "think times are evenly distributed, and not whole seconds";
-                self.translator.approximated(span, "sleep", how);
-                let least = seconds(least).ok_or_else(|| program(&time.span))?;
-                let most = seconds(most).ok_or_else(|| program(&time.span))?;
-                format!("uniform({}, {})", show_duration(least), show_duration(most))
-            }
-            (ExpressionKind::Binary(left, "*", right), _) => {
-                let is_random =
-                    |side: &Expression| side.call().is_some_and(|(name, _)| name == "Math.random");
-                let most = if is_random(left) { right.number() } else { left.number() };
-                let most = most.filter(|most| *most > 0.0).and_then(seconds);
-                let most = most.filter(|_| is_random(left) || is_random(right));
-                format!("uniform(0s, {})", show_duration(most.ok_or_else(|| program(&time.span))?))
-            }
-            _ => return Err(program(&time.span)),
+        let (least, most) =
+            whole.or_else(|| random_range(&time)).ok_or_else(|| program(&time.span))?;
+        let seconds = |seconds: f64| {
+            let fits = (0.0..=SLEEP_MAX_S).contains(&seconds);
+            fits.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| program(&time.span))
         };
+        let wait = match least < most {
+            true => format!(
+                "uniform({}, {})",
+                show_duration(seconds(least)?),
+                show_duration(seconds(most)?)
+            ),
+            false => show_duration(seconds(least)?),
+        };
+        if whole.is_some() && least < most {
+            let how = "think times are evenly distributed, and not whole seconds";
+            self.translator.approximated(span, "sleep", how);
+        }
         if wait == "0s" {
             self.translator.not_needed(span, "sleep", "it takes no time");
             return Ok(());
         }
-        if between.is_none() {
+        if whole.is_none() {
             self.translator.translated(span, "sleep");
         }
         self.items.push(Item::Step(Yaml::entry("wait", Yaml::plain(wait))));
@@ -487,6 +564,58 @@ impl Script<'_, '_> {
             _ => None,
         })
     }
+}
+
+/// Returns the least and the most of `Math.random() * 2 + 1`, in any order; both are the same for a
+/// number.
+fn random_range(value: &Expression) -> Option<(f64, f64)> {
+    if let Some(number) = value.number() {
+        return Some((number, number));
+    }
+    if value.call().is_some_and(|(name, arguments)| name == "Math.random" && arguments.is_empty()) {
+        return Some((0.0, 1.0));
+    }
+    let ExpressionKind::Binary(left, sign, right) = &value.kind else { return None };
+    let ((a, b), (c, d)) = (random_range(left)?, random_range(right)?);
+    let is_number = |least: f64, most: f64| least == most;
+    match *sign {
+        "+" if is_number(a, b) || is_number(c, d) => Some((a + c, b + d)),
+        "-" if is_number(c, d) => Some((a - c, b - c)),
+        "*" if is_number(a, b) && a >= 0.0 => Some((a * c, a * d)),
+        "*" if is_number(c, d) && c >= 0.0 => Some((a * c, b * c)),
+        "/" if is_number(c, d) && c > 0.0 => Some((a / c, b / c)),
+        _ => None,
+    }
+}
+
+/// Returns a URL without `user:password@`, and the two as a login.
+fn without_login(url: &str) -> (String, Option<String>) {
+    let split = || {
+        let (scheme, rest) = url.split_once("://")?;
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (login, _) = rest[..end].rsplit_once('@')?;
+        Some((format!("{scheme}://{}", &rest[login.len() + 1..]), percent_decoded(login)))
+    };
+    split().map_or((url.to_owned(), None), |(url, login)| (url, Some(login)))
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let hex = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
+        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest[3..];
+            }
+            None => {
+                bytes.extend(rest[..first.len_utf8()].bytes());
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The longest sleep: a day.

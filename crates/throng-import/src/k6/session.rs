@@ -100,6 +100,17 @@ impl Session {
         steps
     }
 
+    /// Returns how long it takes from its opening to its end; `None` if nothing in it closes it.
+    pub(super) fn length(&self) -> Option<Duration> {
+        if self.closes_on_message {
+            return Some(Duration::from_secs(5));
+        }
+        if self.closes_at_once {
+            return Some(Duration::ZERO);
+        }
+        self.timeouts.iter().filter(|timer| timer.closes).map(|timer| timer.after).min()
+    }
+
     /// Returns what the steps leave out.
     pub(super) fn omits(&self) -> Option<&'static str> {
         let has_timers = self.interval.is_some() || !self.timeouts.is_empty();

@@ -85,6 +85,13 @@ impl Expression {
         Self { span, kind: ExpressionKind::Call(Box::new(function), arguments) }
     }
 
+    /// Returns `list[index]`, as the call of a function [`ITEM`].
+    pub(super) fn item_of(list: Self, index: Self) -> Self {
+        let function =
+            Self { span: list.span.clone(), kind: ExpressionKind::Name(ITEM.to_owned()) };
+        Self::call_of(function, vec![list, index])
+    }
+
     /// Returns `left sign right`.
     pub(super) fn binary(left: Self, sign: &'static str, right: Self) -> Self {
         let span = left.span.start..right.span.end;
@@ -146,3 +153,6 @@ impl Expression {
         }
     }
 }
+
+/// The name of what takes an item of a list: no script has a function of this name.
+pub(super) const ITEM: &str = "[]";

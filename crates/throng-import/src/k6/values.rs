@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use throng_load::scenario::Diagnostic;
 
+use crate::javascript::show_number as show;
 use crate::json::Json;
 use crate::names::Names;
 use crate::source::Span;
@@ -11,7 +12,7 @@ use crate::text::{RANDOM_CHARS_MAX, append, escape, random_digits};
 use crate::yaml::Yaml;
 
 use super::parser::program;
-use super::syntax::{Expression, ExpressionKind};
+use super::syntax::{Expression, ExpressionKind, ITEM};
 
 /// The constants that are known at some place, and the variables that are used.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,10 @@ pub(super) struct Values {
     environment: BTreeSet<String>,
     /// What the values are that steps have stored, by their names in the scenario.
     kinds: HashMap<String, Kind>,
+    /// Values that a step has drawn, by their names in the scenario.
+    drawn: HashMap<String, Expression>,
+    /// Whether the text is a URL, in which variables stand as they are.
+    in_url: bool,
     /// Places of variables of the environment that have a default, with their names.
     pub(super) defaults: Vec<(Span, String)>,
     /// Places of random texts.
@@ -41,6 +46,7 @@ pub(super) struct Values {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
+    Number,
     /// What the server sends: a text, a number, or more.
     Any,
 }
@@ -63,6 +69,42 @@ impl Values {
         self.constants.insert(name.to_owned(), Expression { span: 0..0, kind });
         self.stored.push(stored.clone());
         stored
+    }
+
+    /// Makes a value known that a step draws. Returns its name in the scenario.
+    pub(super) fn store_drawn(&mut self, name: &str, value: &Expression) -> String {
+        let is = if self.is_number(value) { Kind::Number } else { Kind::Text };
+        let stored = self.store(name, is);
+        self.drawn.insert(stored.clone(), value.clone());
+        stored
+    }
+
+    /// Returns the value, or what it was drawn from.
+    pub(super) fn before_draw(&self, value: &Expression) -> Expression {
+        let resolved = self.resolved(value, 0);
+        let stored = resolved.name().and_then(|name| name.strip_prefix('\u{0}'));
+        stored.and_then(|name| self.drawn.get(name)).unwrap_or(&resolved).clone()
+    }
+
+    /// Reports whether the value is another one each time.
+    pub(super) fn draws(&self, value: &Expression) -> bool {
+        match &value.kind {
+            ExpressionKind::Template(parts) => parts.iter().any(|part| self.draws(part)),
+            ExpressionKind::Binary(left, _, right) => self.draws(left) || self.draws(right),
+            ExpressionKind::Call(_, arguments) => {
+                let function = value.call().map(|(name, _)| name).unwrap_or_default();
+                DRAWING.contains(&&*function) || arguments.iter().any(|it| self.draws(it))
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns a URL. Its variables stand there as they are.
+    pub(super) fn url(&mut self, value: &Expression) -> Result<String, Diagnostic> {
+        self.in_url = true;
+        let url = self.text(value);
+        self.in_url = false;
+        url
     }
 
     /// Returns all variables that a trial must know.
@@ -147,7 +189,7 @@ impl Values {
     fn text_of(&mut self, value: &Expression) -> Result<String, Diagnostic> {
         match &value.kind {
             ExpressionKind::Text(text) => Ok(escape(text)),
-            ExpressionKind::Number(number) => Ok(number.to_string()),
+            ExpressionKind::Number(number) => Ok(show(*number)),
             ExpressionKind::Truth(truth) => Ok(truth.to_string()),
             ExpressionKind::Template(parts) => {
                 let mut text = String::new();
@@ -173,7 +215,10 @@ impl Values {
                 self.text_of(right)
             }
             ExpressionKind::Name(name) if name.starts_with('\u{0}') => {
-                Ok(format!("${{{}}}", &name[1..]))
+                let name = &name[1..];
+                let kind = self.kinds.iter().find(|(known, _)| known == name).map(|it| it.1);
+                let is_raw = self.in_url && kind != Some(Kind::Number);
+                Ok(if is_raw { format!("${{raw({name})}}") } else { format!("${{{name}}}") })
             }
             _ => self.variable(value),
         }
@@ -185,7 +230,10 @@ impl Values {
         if let Some(name) = path.strip_prefix("__ENV.") {
             let variable = format!("env.{name}");
             self.environment.insert(variable.clone());
-            return Ok(format!("${{{variable}}}"));
+            return Ok(match self.in_url {
+                true => format!("${{raw({variable})}}"),
+                false => format!("${{{variable}}}"),
+            });
         }
         let call = value.call();
         let numbers = call.as_ref().map(|(_, arguments)| {
@@ -209,6 +257,20 @@ impl Values {
                 self.random_texts.push(value.span.clone());
                 Ok(random_digits(*length as u64))
             }
+            (_, Some("http.url"), _) => match call {
+                Some((_, [url, ..])) => self.text_of(url),
+                _ => Err(program(&value.span)),
+            },
+            (_, Some("randomItem"), _) => match call {
+                Some((_, [list, ..])) => choice(list).ok_or_else(|| program(&value.span)),
+                _ => Err(program(&value.span)),
+            },
+            (_, Some(ITEM), _) => match call {
+                Some((_, [list, index])) if is_random_index(index, list) => {
+                    choice(list).ok_or_else(|| program(&value.span))
+                }
+                _ => Err(program(&value.span)),
+            },
             (_, Some("Date.now"), _) => Ok("${time()}".to_owned()),
             (_, Some("JSON.stringify"), _) => match call {
                 Some((_, [object, ..])) => Ok(self.json(object)?.to_text()),
@@ -224,7 +286,7 @@ impl Values {
             ExpressionKind::Object(members) => {
                 let mut entries = Vec::new();
                 for (key, value) in members {
-                    entries.push((key.clone(), self.json(value)?));
+                    entries.push((escape(key), self.json(value)?));
                 }
                 Json::Map(entries)
             }
@@ -233,7 +295,7 @@ impl Values {
                 Json::List(items?)
             }
             ExpressionKind::Null => Json::Plain("null".to_owned()),
-            ExpressionKind::Number(number) => Json::Plain(number.to_string()),
+            ExpressionKind::Number(number) => Json::Plain(show(*number)),
             ExpressionKind::Truth(truth) => Json::Plain(truth.to_string()),
             _ if self.is_number(value) => Json::Number(self.text_of(value)?),
             _ => Json::Text(self.text_of(value)?),
@@ -247,10 +309,11 @@ impl Values {
             && let Some(name) = name.strip_prefix('\u{0}')
         {
             let name = name.trim_start_matches("setup.");
-            if self.kinds.get(name) == Some(&Kind::Any) {
+            let kind = self.kinds.get(name).copied();
+            if kind == Some(Kind::Any) {
                 self.untyped_json.get_or_insert_with(|| value.span.clone());
             }
-            return false;
+            return kind == Some(Kind::Number);
         }
         let path = value.path().unwrap_or_default();
         let function = value.call().map(|(name, _)| name).unwrap_or_default();
@@ -273,6 +336,36 @@ impl Values {
     }
 }
 
+/// Returns the text that draws one item of a list of literals.
+fn choice(list: &Expression) -> Option<String> {
+    let ExpressionKind::List(items) = &list.kind else { return None };
+    let quoted = |item: &Expression| {
+        let text = item.text().map(str::to_owned).or_else(|| item.number().map(show))?;
+        let has_both = text.contains('\'') && text.contains('"');
+        let fits = !has_both && !text.contains('}') && !text.contains("${");
+        let quote = if text.contains('\'') { '"' } else { '\'' };
+        fits.then(|| format!("{quote}{text}{quote}"))
+    };
+    let items: Option<Vec<_>> = items.iter().map(quoted).collect();
+    items
+        .filter(|items| !items.is_empty())
+        .map(|items| format!("${{choice({})}}", items.join(", ")))
+}
+
+/// Reports whether the index is `Math.floor(Math.random() * list.length)`.
+fn is_random_index(index: &Expression, list: &Expression) -> bool {
+    let ExpressionKind::List(items) = &list.kind else { return false };
+    let Some((floor, [product])) = index.call() else { return false };
+    let ExpressionKind::Binary(left, "*", right) = &product.kind else { return false };
+    let is_random = |side: &Expression| side.call().is_some_and(|(name, _)| name == "Math.random");
+    let is_length = |side: &Expression| {
+        side.number() == Some(items.len() as f64)
+            || matches!(&side.kind, ExpressionKind::Member(_, name) if name == "length")
+    };
+    let is_product = (is_random(left) && is_length(right)) || (is_length(left) && is_random(right));
+    floor == "Math.floor" && is_product
+}
+
 /// Returns how many expressions an expression has in it.
 fn size(value: &Expression) -> usize {
     1 + match &value.kind {
@@ -285,6 +378,18 @@ fn size(value: &Expression) -> usize {
         _ => 0,
     }
 }
+
+/// Functions that return another value each time.
+const DRAWING: [&str; 8] = [
+    "randomIntBetween",
+    "randomString",
+    "randomItem",
+    "uuidv4",
+    "crypto.randomUUID",
+    "Date.now",
+    "Math.random",
+    ITEM,
+];
 
 /// The most expressions in a constant. Constants of constants would have no bound.
 const PARTS_MAX: usize = 500;

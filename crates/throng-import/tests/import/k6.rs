@@ -255,8 +255,34 @@ fn each_executor_has_its_load() {
     );
     scenario(
         "executor: 'shared-iterations', vus: 3, iterations: 20, startTime: '0s'",
-        &["- repeat: {times: 7, do: [get: /]}", "- hold: {for: 10m}"],
+        &[
+            "- repeat: {times: 6, do: [get: /]}",
+            "- repeat: {times: 7, do: [get: /]}",
+            "- hold: {for: 32.7s}",
+        ],
     );
+    check_options("vus: 3, duration: 30000", &["- hold: {for: 30s}"]);
+}
+
+/// The run ends with its users, and goes on no longer than they may need.
+#[test]
+fn a_set_number_of_iterations_is_made_exactly() {
+    for options in ["", "vus: 1, iterations: 1", "vus: 5, iterations: 1"] {
+        let scenario = imported(&script(options, GET)).scenario;
+        assert!(!scenario.contains("hold") && scenario.contains("most: 1,"), "{scenario}");
+    }
+    let eleven = imported(&script("vus: 10, iterations: 11", GET)).scenario;
+    for line in ["most: 10,", "weight: 9", "weight: 1", "times: 2"] {
+        assert!(eleven.contains(line), "{line}\n{eleven}");
+    }
+    let session = "ws.connect('ws://127.0.0.1:9000/', null, function (socket) { \
+                   socket.setTimeout(() => socket.close(), 60000); });";
+    let scenario = imported(&script("vus: 1, iterations: 1", session)).scenario;
+    assert!(scenario.contains("hold: {for: 1m1.1s}"), "{scenario}");
+    let endless = "ws.connect('ws://127.0.0.1:9000/', null, function (socket) { \
+                   socket.on('open', () => socket.send('a')); });";
+    let scenario = imported(&script("vus: 1, iterations: 1", endless)).scenario;
+    assert!(scenario.contains("hold: {for: 10m}"), "{scenario}");
 }
 
 #[test]
@@ -300,11 +326,11 @@ user:
       for: 10s
       do:
         - get:
-            path: /${setup.id}
+            path: /${raw(setup.id)}
             headers: {authorization: "Bearer ${setup.returned_token}", x: f}
 on_error: continue
 teardown:
-  - delete: /${setup.id}
+  - delete: /${raw(setup.id)}
 "#);
 }
 
@@ -397,7 +423,7 @@ fn mistakes() {
         session("s.setInterval(() => s.send('a'), 9); s.setInterval(() => s.send('b'), 9);"),
         body("ws.connect('ws://a/');"),
         options("vus: -5, duration: '1s'"),
-        options("vus: 5, duration: 10"),
+        options("vus: 5, duration: -10"),
         options("vus: 5, duration: '0s'"),
         options("vsu: 5, duration: '1s'"),
         options("stages: []"),

@@ -23,7 +23,8 @@ fn each_step_has_its_place() {
     );
     check_step("options: {url: /a}", &["- options: /a"]);
     check_step("delete: {url: /a, name: GET /a}", &["- delete: {path: /a, name: GET__a}"]);
-    check_step("get: {url: /a, qs: {q: 'a b', n: 2}}", &["- get: /a?q=a%20b&n=2"]);
+    check_step("get: {url: /a, qs: {q: 'a b', n: 2}}", &["- get: /a?q=a+b&n=2"]);
+    check_step("get: {url: '/a?x=1', qs: {q: [1, 2], e: ~}}", &["- get: /a?q=1&q=2&e="]);
     check_step(
         "get: {url: /a, qs: {q: '${x}', '${y}': 1}}",
         &["- get: /a?q=%24%7Bx%7D&%24%7By%7D=1"],
@@ -66,12 +67,25 @@ fn each_step_has_its_place() {
     check_step("{loop: [think: 1], count: 200}", &["- repeat: {times: 200, do: [wait: 1s]}"]);
     check_step(
         "{loop: [get: {url: '/{{ $loopCount }}'}], count: 2}",
-        &["- foreach: {name: loop_count, in: [1, 2], do: [get: \"/${loop_count}\"]}"],
+        &["- foreach: {name: loop_count, in: [0, 1], do: [get: \"/${loop_count}\"]}"],
     );
     check_step(
-        "{loop: [get: {url: '/{{ x }}'}], over: [a, b], loopValue: x}",
+        "{loop: [get: {url: '/{{ x }}'}], over: [a, b], loopElement: x}",
         &["- foreach: {name: x, in: [a, b], do: [get: \"/${x}\"]}"],
     );
+    check_step(
+        "{loop: [get: {url: '/{{ i }}/{{ $loopElement }}'}], over: [a, /b], loopValue: i}",
+        &[
+            "- set: {loop_count: \"0\"}",
+            "in: [a, /b]",
+            "do: [get: /${loop_count}/${raw(element)}, set: {loop_count: ${loop_count + 1}}]",
+        ],
+    );
+    check_step(
+        "{loop: [get: {url: '/{{ $loopCount }}'}], count: 9-12}",
+        &["- foreach: {name: loop_count, in: [9, 10, 11], do: [get: \"/${loop_count}\"]}"],
+    );
+    check_step("{loop: [think: 1]}", &["- repeat: {while: ${user.id} >= 0, do: [wait: 1s]}"]);
     check(
         &file(
             "",
@@ -79,9 +93,16 @@ fn each_step_has_its_place() {
              - get: {url: /a, capture: {json: $.name, as: user_id}}\n      \
              - get: {url: '/{{ user-id }}/{{ user_id }}'}\n",
         ),
-        &["- get: /${user_id}/${user_id_2}"],
+        &["- get: /${raw(user_id)}/${raw(user_id_2)}"],
     );
-    check_step("get: {url: '/{{ $uuid }}'}", &["- get: \"/${uuid()}\""]);
+    check_step(
+        "get: {url: '/{{ $uuid }}'}",
+        &["- set: {user_uuid: ${uuid()}}", "- get: \"/${user_uuid}\""],
+    );
+    check_step(
+        "get: {url: /a, probability: 20}",
+        &["- {weight: 20, do: [get: /a]}", "- {weight: 81, do: [wait: 0s]}"],
+    );
     check_step("get: {url: '/{{ $randomNumber(5, 9) }}'}", &["- get: \"/${random(5,9)}\""]);
     check_step(
         "get: {url: '/{{ $randomString(8) }}'}",
@@ -124,9 +145,11 @@ fn a_text_of_one_variable_is_what_the_variable_is() {
     };
     check_json("{a: '{{ n }}', b: 'x{{ n }}'}", "{a:7,b:x7}");
     check_json("{a: '{{ text }}'}", "{a: 7}");
-    check_json("{a: '{{ $randomNumber(1, 9) }}'}", "{a:${random(1,9)}}");
+    // `template` puts the number into the text, and the text stays one.
+    check_json("{a: '{{ $randomNumber(1, 9) }}'}", "{a: ${random(1,9)}}");
+    check_json("{'{{ text }}': 1, b: 0x1F}", "{b: 31, 7: 1}");
     check_json("{a: '{{ names }}'}", "{a: ${names}}");
-    check_json("{a: '{{ many }}'}", "{a: ${many}}");
+    check_json("{a: '{{ many }}'}", "{a:${many}}");
 }
 
 #[test]
@@ -134,24 +157,130 @@ fn messages_of_web_sockets_have_their_places() {
     let check = |flow: &str, expected: &[&str]| {
         check(&web_socket(&format!("      - {flow}\n")), expected);
     };
-    check("send: hello", &["- connect", "- send: {text: hello, reply: false}"]);
+    check("send: hello", &["- connect: {deflate: true}", "- send: {text: hello, reply: false}"]);
     check("send: {a: 1}", &["- send: {json: {a: 1}, reply: false}"]);
-    check("connect: 'ws://127.0.0.1:9000/x?a=1'", &["- connect: {path: /x?a=1}"]);
-    check("connect: {subprotocols: [a, b]}", &["- connect: {subprotocols: [a, b]}"]);
-    check("connect: {headers: {X-A: b}}", &["- connect: {headers: {x-a: b}}"]);
+    check("connect: 'ws://127.0.0.1:9000/x?a=1'", &["- connect: {path: /x?a=1, deflate: true}"]);
+    check("connect: {subprotocols: [a, b]}", &["- connect: {subprotocols: [a, b], deflate: true}"]);
+    check("connect: {headers: {X-A: b}}", &["- connect: {headers: {x-a: b}, deflate: true}"]);
     check(
         "send: {payload: hi, capture: {json: $.id, as: id}}",
-        &["- send: hi", "- expect: {json: {$exists: true}, capture: {id: /id}}"],
+        &["- send: hi", "- expect: {json: {$exists: true}, capture: {id: /id}, timeout: 10s}"],
     );
-    check("send: {payload: hi, match: {regexp: ^ok}}", &["- send: hi", "- expect: {regex: ^ok}"]);
+    check(
+        "send: {payload: hi, match: {regexp: ok, value: ok}}",
+        &["- send: hi", "- expect: {contains: ok, timeout: 10s}"],
+    );
+    check("wait: {match: {regexp: ok, value: ok}}", &["- receive: {contains: ok, timeout: 10s}"]);
     check("{loop: [send: hi], count: 3}", &["times: 3", "do: [send: {text: hi, reply: false}]"]);
+}
+
+#[test]
+fn a_message_is_the_whole_unless_an_answer_is_looked_at() {
+    for (send, expected) in [
+        ("{payload: hi}", "- send: {json: {payload: hi}, reply: false}"),
+        ("{json: {a: 1}}", "- send: {json: {json: {a: 1}}, reply: false}"),
+        ("{type: a, payload: hi}", "- send: {json: {type: a, payload: hi}, reply: false}"),
+    ] {
+        let text = web_socket(&format!("      - send: {send}\n"));
+        check(&text, &[expected]);
+        let is_alone = !send.contains("type");
+        let suspicious = imported(&text).fidelity.of(Fidelity::Suspicious).count();
+        assert_eq!(suspicious, usize::from(is_alone), "{send}");
+    }
+}
+
+#[test]
+fn the_time_of_an_answer_is_that_of_the_file() {
+    let send = "      - send: {payload: a, match: {json: $.a, value: 1}}\n";
+    for (config, expected) in [
+        ("", "timeout: 10s"),
+        ("  ws: {timeout: 20}\n", "timeout: 20s"),
+        ("  timeout: 30\n  ws: {timeout: 20}\n", "timeout: 30s"),
+    ] {
+        let target = format!("  target: ws://127.0.0.1:9000\n{config}");
+        let text = file(&target, send).replace("- flow", "- engine: ws\n    flow");
+        let scenario = imported(&text).scenario;
+        assert!(scenario.contains(&format!("{expected}}}")), "{scenario}");
+    }
+}
+
+#[test]
+fn only_the_first_step_connects() {
+    let text = web_socket("      - send: a\n      - connect: 'ws://127.0.0.1:9000/b'\n");
+    let import = imported(&text);
+    assert_eq!(import.scenario.matches("connect").count(), 1, "{}", import.scenario);
+    assert_eq!(import.fidelity.of(Fidelity::Suspicious).count(), 1, "{}", import.fidelity);
+}
+
+/// The values are sent as they are, and the query of `qs` takes the place of the URL's.
+#[test]
+fn values_stand_in_urls_as_they_are() {
+    let config = "  payload: {path: p.csv, fields: [p], cast: false}\n  variables: {k: a/b c}\n";
+    let check_url = |url: &str, path: &str| {
+        let text = file(config, &format!("      - get: {{url: '{url}'}}\n"));
+        check(&text, &[&format!("- get: {path}")]);
+    };
+    check_url("/api{{ p }}", "/api${raw(row.p)}");
+    check_url("{{ p }}", "${raw(row.p)}");
+    check_url("/{{ k }}?{{ k }}", "/a/b%20c?a/b%20c");
+    let config = config.to_owned() + "  target: http://127.0.0.1:8080/base/\n";
+    let target = config.lines().rev().collect::<Vec<_>>().join("\n") + "\n";
+    check(&file(&target, GET), &["- get: /base//"]);
+}
+
+#[test]
+fn a_step_that_artillery_refuses_ends_the_user() {
+    for step in ["get: {url: noslash}", "get: {url: /a, json: {b: 1}}", "get: {url: ''}"] {
+        let flow = format!("{GET}      - {step}\n      - get: {{url: /never}}\n");
+        let import = imported(&file("", &flow));
+        assert!(!import.scenario.contains("never"), "{step}\n{}", import.scenario);
+        assert_eq!(import.fidelity.of(Fidelity::Suspicious).count(), 1, "{}", import.fidelity);
+    }
+    let turn = "      - loop: [get: {url: /a}, get: {url: noslash}]\n        count: 5\n";
+    let import = imported(&file("", turn));
+    assert!(import.scenario.contains("times: 1"), "{}", import.scenario);
+}
+
+#[test]
+fn what_artillery_reads_otherwise_is_suspicious() {
+    let step = |step: &str| file("", &format!("      - {step}\n"));
+    for text in [
+        step("think: 0.5"),
+        step("get: {url: '/{{ unknown }}'}"),
+        step("get: {url: /, match: {regexp: a}}"),
+        step("get: {url: /, capture: {header: ETag, as: a}}"),
+        step("get: /"),
+        file("  defaults: {headers: {a: 'Bearer {{ token }}'}}\n", GET),
+        file("  defaults: {think: {jitter: 2s}}\n", GET),
+        file("  defaults: {timeout: 3}\n", GET),
+        file(
+            "  variables: {c: [a, b]}\n",
+            &format!("{GET}      - {{loop: [think: 1], over: c}}\n"),
+        ),
+        web_socket("      - connect: {url: 'ws://127.0.0.1:9000/a'}\n"),
+        web_socket("      - connect: {headers: {a: '{{ b }}'}}\n"),
+        web_socket("      - wait: hello\n"),
+    ] {
+        let import = imported(&text);
+        let suspicious = import.fidelity.of(Fidelity::Suspicious).count();
+        assert_eq!(suspicious, 1, "{text}\n{}", import.fidelity);
+    }
+}
+
+#[test]
+fn merge_keys_and_keys_at_the_top_are_those_of_yaml() {
+    let text = "base: &base {url: /a, headers: {x: y}}\nsteps: &steps [get: {url: /b}]\n"
+        .to_owned()
+        + &file("", "      - get: {<<: *base, url: /c}\n      - *steps\n");
+    check(&text, &["- get: {path: /c, headers: {x: y}}", "- get: /b"]);
+    assert_eq!(imported(&text).fidelity.of(Fidelity::NotNeeded).count(), 2);
 }
 
 #[test]
 fn the_target_of_a_connect_may_be_that_of_the_file() {
     let text = web_socket("      - connect: '{{ target }}?token=abc'\n");
     let text = text.replace("ws://127.0.0.1:9000", "ws://127.0.0.1:9000/chat");
-    check(&text, &["- connect: {path: /chat?token=abc}"]);
+    check(&text, &["- connect: {path: /chat?token=abc, deflate: true}"]);
 }
 
 #[test]
@@ -167,12 +296,9 @@ fn a_file_in_flow_style_is_recognised() {
 }
 
 #[test]
-fn binary_messages_and_random_think_times() {
-    let ws = "config: {target: 'ws://127.0.0.1:9000'}\nscenarios:\n  - engine: ws\n    flow:\n";
-    check(&format!("{ws}      - sendBytes: AB\n"), &["- send: {binary: 41 42, reply: false}"]);
+fn think_times_may_be_random_or_known() {
     check_step("think: '{{ $randomNumber(1, 3) }}'", &["- wait: uniform(1s, 3s)"]);
-    let import = imported(&format!("{ws}      - sendBytes: '{{{{ data }}}}'\n"));
-    assert_eq!(import.fidelity.of(Fidelity::NotSupported).count(), 1, "{}", import.fidelity);
+    check(&file("  variables: {t: 4}\n", "      - think: '{{ t }}'\n"), &["- wait: 4s"]);
 }
 
 #[test]

@@ -21,7 +21,25 @@ fn each_statement_has_its_step() {
     check_step("http.post('http://127.0.0.1/a', {b: 'c'});", &["- post: {path: /a, form: {b: c}}"]);
     check_step(
         "http.post('http://127.0.0.1/a', JSON.stringify({b: [1, true, null, 'c']}));",
-        &["- post: {path: /a, json: {b: [1, true, null, c]}}"],
+        &["- post: {path: /a, body: {b:[1,true,null,c]}}"],
+    );
+    check_step(
+        "http.post('http://127.0.0.1/a', JSON.stringify({b: 1.50}), \
+         {headers: {'Content-Type': 'application/json'}});",
+        &["- post: {path: /a, headers: {content-type: application/json}, json: {b: 1.5}}"],
+    );
+    check_step(
+        "http.request('GET', 'http://127.0.0.1/a', null, {timeout: '1s'});",
+        &["- get: {path: /a, timeout: 1s}"],
+    );
+    check_step(
+        "http.request('DELETE', 'http://127.0.0.1/a', 'b');",
+        &["- delete: {path: /a, body: b}"],
+    );
+    check_step("http.get(http.url`http://127.0.0.1/a/${__VU}`);", &["- get: /a/${user.id + 1}"]);
+    check_step(
+        "http.get('http://user:p%40ss@127.0.0.1/a');",
+        &["- get: {path: /a, headers: {authorization: Basic ${base64(user:p@ss)}}}"],
     );
     check_step(
         "http.get('http://127.0.0.1/a', {headers: {X: 'y'}, timeout: '2s', tags: {name: 'n'}});",
@@ -50,17 +68,17 @@ fn each_statement_has_its_step() {
     check_step(
         "let r = http.get('http://127.0.0.1/a'); const id = r.json().items[0].id; \
          http.get(`http://127.0.0.1/${id}`);",
-        &["- get: {path: /a, capture: {id: /items/0/id}}", "- get: /${id}"],
+        &["- get: {path: /a, capture: {id: /items/0/id}}", "- get: /${raw(id)}"],
     );
     check_step(
         "const r = http.get('http://127.0.0.1/a'); const s = r.status; \
          const id = r.headers['X-Id']; http.get(`http://127.0.0.1/${id}/${s}`);",
-        &["- get: {path: /a, capture: {s: status, id: {header: x-id}}}", "- get: /${id}/${s}"],
+        &["- get: {path: /a, capture: {s: status, id: {header: x-id}}}", "- get: /${raw(id)}/${s}"],
     );
     check_step(
         "const r = http.get('http://127.0.0.1/a'); const user_id = r.json('a'); \
          const user$id = r.json('b'); http.get(`http://127.0.0.1/${user_id}/${user$id}`);",
-        &["- get: /${user_id}/${user_id_2}"],
+        &["- get: /${raw(user_id)}/${raw(user_id_2)}"],
     );
     check_step(
         "http.get(`http://127.0.0.1/${__VU}`); sleep(1);",
@@ -72,11 +90,56 @@ fn each_statement_has_its_step() {
         "http.get('http://127.0.0.1/'); sleep(Math.random() * 3);",
         &["- wait: uniform(0s, 3s)"],
     );
+    for (time, wait) in [
+        ("0.5 + Math.random()", "uniform(500ms, 1.5s)"),
+        ("Math.random() * 2 + 1", "uniform(1s, 3s)"),
+        ("Math.random()", "uniform(0s, 1s)"),
+        ("1 - 0.5", "500ms"),
+    ] {
+        let statement = format!("http.get('http://127.0.0.1/'); sleep({time});");
+        check_step(&statement, &[&format!("- wait: {wait}")]);
+    }
     check_step(
         "group('my group', function () { http.get('http://127.0.0.1/'); });",
         &["- transaction: {name: my_group, do: [get: /]}"],
     );
     check_step("http.get('http://127.0.0.1/${x}');", &["- get: /$${x}"]);
+}
+
+/// A constant of the function is drawn once, however often it is used.
+#[test]
+fn what_a_script_draws_is_drawn_once() {
+    check_step(
+        "const n = randomIntBetween(1, 9); http.get(`http://127.0.0.1/${n}/${n}`);",
+        &["- set: {n: ${random(1,9)}}", "- get: /${n}/${n}"],
+    );
+    check_step(
+        "const list = ['a', 'b']; const one = list[Math.floor(Math.random() * list.length)]; \
+         http.get(`http://127.0.0.1/${one}`);",
+        &["- set: {one: ${choice(a, b)}}", "- get: /${raw(one)}"],
+    );
+    check_step(
+        "http.get('http://127.0.0.1/' + randomItem(['a', 'b']));",
+        &["- get: /${choice(a, b)}"],
+    );
+    check_step(
+        "const t = randomIntBetween(1, 3); http.get('http://127.0.0.1/'); sleep(t);",
+        &["- wait: uniform(1s, 3s)"],
+    );
+    check_step(
+        "const n = randomIntBetween(1, 9); http.post('http://127.0.0.1/', \
+         JSON.stringify({n}), {headers: {'Content-Type': 'application/json'}});",
+        &["- post: {path: /, headers: {content-type: application/json}, json: {n:${n}}}"],
+    );
+}
+
+#[test]
+fn a_captured_path_stands_behind_the_server() {
+    check_step(
+        "const base = 'http://127.0.0.1'; const r = http.get(`${base}/a`); \
+         const next = r.json('next'); http.get(`${base}${next}`); http.get(`${base}/b${next}`);",
+        &["- get: ${raw(next)}", "- get: /b${raw(next)}"],
+    );
 }
 
 #[test]
