@@ -5,6 +5,7 @@
 //! one that comes twice counts once. What was said while the bus was away is said when it is back.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 use std::time::Duration;
 
 use throng_base::Instant;
@@ -18,32 +19,73 @@ pub struct Outbox<T> {
     /// Number up to which the receiver has everything, although it has not acknowledged it.
     arrived: u64,
     lost: u64,
-    kept_max: usize,
+    /// Bytes of all messages that are kept.
+    kept_bytes: usize,
+    kept_bytes_max: usize,
 }
 
 #[derive(Debug)]
 struct KeptMessage<T> {
     message: T,
+    bytes: usize,
     /// Moment from which it is sent, again or for the first time.
     due: Instant,
 }
 
+/// A number that the other end cannot have sent, or cannot have received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotANumber {
+    /// The receiver has got a message that was not sent.
+    NotSent {
+        /// The number that it has got.
+        number: u64,
+        /// The last number that was sent.
+        sent: u64,
+    },
+    /// The sender has lost its messages up to one behind this.
+    BehindItself {
+        /// The number of the message.
+        number: u64,
+        /// The oldest number that the sender has.
+        first: u64,
+    },
+    /// More messages are lost at once than a sender loses.
+    TooFar {
+        /// The number of the message.
+        number: u64,
+        /// The number of the one that comes next.
+        next: u64,
+    },
+}
+
 impl<T> Outbox<T> {
-    /// Creates an outbox that keeps at most so many messages. Then it loses the oldest.
-    pub fn new(kept_max: usize) -> Self {
-        assert!(kept_max > 0, "an outbox keeps at least one message");
-        Self { kept: VecDeque::new(), next: 1, arrived: 0, lost: 0, kept_max }
+    /// Creates an outbox that keeps messages of at most so many bytes. Then it loses the oldest. It
+    /// keeps the last one, however large.
+    pub fn new(kept_bytes_max: usize) -> Self {
+        Self { kept: VecDeque::new(), next: 1, arrived: 0, lost: 0, kept_bytes: 0, kept_bytes_max }
     }
 
-    /// Adds a message. Returns its number.
-    pub fn push(&mut self, message: T) -> u64 {
-        if self.kept.len() == self.kept_max {
-            self.kept.pop_front();
+    /// Adds a message of so many bytes. Returns its number.
+    pub fn push(&mut self, message: T, bytes: usize) -> u64 {
+        while self.kept_bytes + bytes > self.kept_bytes_max
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.kept_bytes -= oldest.bytes;
             self.lost += 1;
         }
-        self.kept.push_back(KeptMessage { message, due: Instant::ZERO });
+        self.kept_bytes += bytes;
+        self.kept.push_back(KeptMessage { message, bytes, due: Instant::ZERO });
         self.next += 1;
         self.next - 1
+    }
+
+    /// Checks a number up to which the receiver says that it has everything.
+    ///
+    /// # Errors
+    /// It is larger than that of the last message.
+    pub fn check(&self, number: u64) -> Result<(), NotANumber> {
+        let sent = self.next - 1;
+        if number <= sent { Ok(()) } else { Err(NotANumber::NotSent { number, sent }) }
     }
 
     /// Gives each message that is due to `send`, the oldest first, until `send` returns false. What
@@ -82,8 +124,10 @@ impl<T> Outbox<T> {
 
     /// Forgets all messages up to this number: the receiver has them.
     pub fn acknowledge(&mut self, number: u64) {
-        let known = (number + 1).saturating_sub(self.first()).min(self.kept.len() as u64);
-        self.kept.drain(..known as usize);
+        let known = number.min(self.next - 1) + 1;
+        let known = known.saturating_sub(self.first());
+        let bytes: usize = self.kept.drain(..known as usize).map(|kept| kept.bytes).sum();
+        self.kept_bytes -= bytes;
     }
 
     /// Returns the number of the oldest message that is kept, or of the next one.
@@ -127,12 +171,23 @@ impl<T> Default for Inbox<T> {
 
 impl<T> Inbox<T> {
     /// Takes a message. `first` is the oldest number that its sender still has.
-    pub fn accept(&mut self, number: u64, first: u64, message: T) {
+    ///
+    /// # Errors
+    /// The numbers are none that a sender has: nothing is taken.
+    pub fn accept(&mut self, number: u64, first: u64, message: T) -> Result<(), NotANumber> {
+        if first > number {
+            return Err(NotANumber::BehindItself { number, first });
+        }
+        let next = self.next.max(self.first);
+        if number > next.saturating_add(LOST_MAX) {
+            return Err(NotANumber::TooFar { number, next });
+        }
         self.first = self.first.max(first);
         let next = self.next.max(self.first);
         if number >= self.next && number < next + WINDOW as u64 {
             self.early.insert(number, message);
         }
+        Ok(())
     }
 
     /// Returns the next message in order; `None` while it has not come.
@@ -172,8 +227,29 @@ impl<T> Inbox<T> {
     }
 }
 
+impl fmt::Display for NotANumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSent { number, sent } => {
+                write!(f, "message {number} has arrived, and only {sent} were sent")
+            }
+            Self::BehindItself { number, first } => {
+                write!(f, "message {number} of a sender that has none before {first}")
+            }
+            Self::TooFar { number, next } => write!(
+                f,
+                "message {number} where {next} comes next: at most {LOST_MAX} are lost at once"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NotANumber {}
+
 /// Messages that are on their way at once.
 const WINDOW: usize = 64;
+/// Messages that a sender loses at once at most: a message a second in half a year.
+const LOST_MAX: u64 = 1 << 24;
 /// Time after which a message without an acknowledgement is sent again: some times the round trip
 /// between far machines, and the time between two acknowledgements.
 pub const RESEND_AFTER: Duration = Duration::from_secs(3);
@@ -200,7 +276,7 @@ mod tests {
     #[test]
     fn a_message_is_sent_again_until_it_is_acknowledged() {
         let mut outbox = Outbox::new(10);
-        assert_eq!((outbox.due(), outbox.push(7), outbox.push(8)), (Instant::FAR, 1, 2));
+        assert_eq!((outbox.due(), outbox.push(7, 1), outbox.push(8, 1)), (Instant::FAR, 1, 2));
         assert_eq!(sent(&mut outbox, at(1)), [1, 2]);
         assert!(sent(&mut outbox, at(2)).is_empty());
         let due = outbox.due();
@@ -216,13 +292,13 @@ mod tests {
     #[test]
     fn what_has_arrived_is_kept_but_not_sent_again() {
         let mut outbox = Outbox::new(10);
-        (1..=3).for_each(|number| _ = outbox.push(number));
+        (1..=3).for_each(|number| _ = outbox.push(number, 1));
         assert_eq!(sent(&mut outbox, at(1)), [1, 2, 3]);
         outbox.note_arrived(2);
         outbox.note_arrived(1);
         assert_eq!(sent(&mut outbox, at(9)), [3]);
         outbox.note_arrived(7);
-        assert_eq!((outbox.due(), outbox.push(4), outbox.first()), (Instant::FAR, 4, 1));
+        assert_eq!((outbox.due(), outbox.push(4, 1), outbox.first()), (Instant::FAR, 4, 1));
         assert_eq!(sent(&mut outbox, at(19)), [4]);
         outbox.resend();
         assert_eq!(sent(&mut outbox, at(19)), [1, 2, 3, 4]);
@@ -233,7 +309,7 @@ mod tests {
     #[test]
     fn what_the_bus_refuses_is_due_at_once_again() {
         let mut outbox = Outbox::new(10);
-        outbox.push(7);
+        outbox.push(7, 1);
         outbox.send_due(at(1), |_, _| false);
         assert_eq!(sent(&mut outbox, at(1)), [1]);
     }
@@ -242,10 +318,10 @@ mod tests {
     fn a_full_outbox_loses_the_oldest_and_the_receiver_counts_it() {
         let mut outbox = Outbox::new(2);
         let mut inbox = Inbox::default();
-        (1..=5).for_each(|number| _ = outbox.push(number));
+        (1..=5).for_each(|number| _ = outbox.push(number, 1));
         assert_eq!((outbox.first(), outbox.lost()), (4, 3));
         outbox.send_due(at(1), |number, message| {
-            inbox.accept(number, 4, *message);
+            inbox.accept(number, 4, *message).unwrap();
             true
         });
         assert_eq!(std::iter::from_fn(|| inbox.pop()).collect::<Vec<_>>(), [4, 5]);
@@ -253,14 +329,54 @@ mod tests {
     }
 
     #[test]
+    fn an_outbox_keeps_bytes_and_at_least_the_last_message() {
+        let mut outbox = Outbox::new(10);
+        for (bytes, first, lost) in [(4, 1, 0), (6, 1, 0), (1, 2, 1), (99, 4, 3), (1, 5, 4)] {
+            outbox.push(0, bytes);
+            assert_eq!((outbox.first(), outbox.lost()), (first, lost), "{bytes}");
+        }
+        outbox.acknowledge(5);
+        outbox.push(0, 10);
+        assert_eq!(outbox.lost(), 4, "what is acknowledged has no bytes");
+    }
+
+    #[test]
+    fn numbers_that_no_sender_has_are_refused_and_change_nothing() {
+        let mut inbox = Inbox::default();
+        let (far, most) = (LOST_MAX + 2, u64::MAX);
+        let refused = [(far, far), (far, 1), (most, most), (most, 1), (1, 2), (0, most), (5, most)];
+        for (number, first) in refused {
+            let error = inbox.accept(number, first, 0).unwrap_err();
+            assert!(error.to_string().contains(&number.to_string()), "{error}");
+        }
+        assert_eq!((inbox.pop(), inbox.acknowledged(), inbox.missed()), (None, 0, 0));
+        inbox.accept(1, 1, 7).unwrap();
+        assert_eq!((inbox.pop(), inbox.acknowledged()), (Some(7), 1));
+    }
+
+    #[test]
+    fn more_than_was_sent_is_acknowledged_by_none() {
+        let mut outbox = Outbox::new(10);
+        (1..=2).for_each(|number| _ = outbox.push(number, 1));
+        assert_eq!(outbox.check(2), Ok(()));
+        for number in [3, u64::MAX] {
+            assert_eq!(outbox.check(number), Err(NotANumber::NotSent { number, sent: 2 }));
+        }
+        outbox.note_arrived(u64::MAX);
+        outbox.acknowledge(u64::MAX);
+        assert!(outbox.is_empty());
+        assert_eq!((outbox.first(), outbox.push(3, 1)), (3, 3));
+    }
+
+    #[test]
     fn messages_before_a_hole_come_before_those_behind_it() {
         let mut inbox = Inbox::default();
-        inbox.accept(2, 1, 2);
+        inbox.accept(2, 1, 2).unwrap();
         assert_eq!((inbox.pop(), inbox.acknowledged()), (None, 0));
-        inbox.accept(5, 4, 5);
+        inbox.accept(5, 4, 5).unwrap();
         assert_eq!(inbox.acknowledged(), 3);
         assert_eq!((inbox.pop(), inbox.pop(), inbox.missed()), (Some(2), None, 2));
-        inbox.accept(4, 4, 4);
+        inbox.accept(4, 4, 4).unwrap();
         assert_eq!((inbox.pop(), inbox.pop(), inbox.acknowledged()), (Some(4), Some(5), 5));
     }
 
@@ -272,7 +388,7 @@ mod tests {
             fates in prop::collection::vec((0_u8..4, 0_u8..4), 50..200),
         ) {
             let mut outbox = Outbox::new(1_000);
-            (1..=messages).for_each(|message| _ = outbox.push(message));
+            (1..=messages).for_each(|message| _ = outbox.push(message, 1));
             let mut inbox = Inbox::default();
             let mut received = Vec::new();
             let mut on_the_way: Vec<(u64, u64)> = Vec::new();
@@ -290,7 +406,7 @@ mod tests {
                     true
                 });
                 for (number, message) in on_the_way.drain(..) {
-                    inbox.accept(number, outbox.first(), message);
+                    inbox.accept(number, outbox.first(), message).unwrap();
                 }
                 received.extend(std::iter::from_fn(|| inbox.pop()));
                 if acknowledgement > 0 {

@@ -35,10 +35,25 @@ impl BusDenial {
     }
 
     /// Returns the subjects that the user needs: the third part of a subject is its kind, and what
-    /// follows is the name of a process or of a topic, which is another one the next time.
+    /// follows is the name of a process or of a topic, which is another one the next time. A
+    /// process needs no more than to speak under its own name, and to hear what is for it.
     pub fn needed(&self) -> String {
         let parts: Vec<_> = self.subject.split('.').collect();
-        match parts.as_slice() {
+        match (self.action, parts.as_slice()) {
+            (BusAction::Publish, [_, _, "hellos" | "observers" | "samples", _])
+            | (BusAction::Subscribe, [_, _, "agent" | "request" | "hellos" | "observers", _]) => {
+                self.subject.clone()
+            }
+            (_, [root, group, kind @ ("coordinator" | "answer"), _, agent]) => {
+                format!("{root}.{group}.{kind}.*.{agent}")
+            }
+            (_, parts) => self.of_all(parts),
+        }
+    }
+
+    /// Returns the subjects of all processes and topics of a kind.
+    fn of_all(&self, parts: &[&str]) -> String {
+        match parts {
             [inbox @ "_INBOX", _, ..] => format!("{inbox}.>"),
             [root, group, kind, _, ..] => format!("{root}.{group}.{kind}.>"),
             _ => self.subject.clone(),
@@ -90,14 +105,23 @@ mod tests {
     }
 
     #[test]
-    fn a_permission_holds_for_all_processes_and_topics_of_the_group() {
-        for (subject, needed) in [
-            ("throng.eu.hellos", "throng.eu.hellos"),
-            ("throng.eu.samples.web", "throng.eu.samples.>"),
-            ("throng.eu.topics.17.00ff", "throng.eu.topics.>"),
-            ("_INBOX.abc", "_INBOX.>"),
+    fn a_permission_is_for_the_process_itself_or_for_all_that_it_speaks_to() {
+        let (publish, subscribe) = (BusAction::Publish, BusAction::Subscribe);
+        for (action, subject, needed) in [
+            (publish, "throng.eu.hellos.web", "throng.eu.hellos.web"),
+            (publish, "throng.eu.samples.web", "throng.eu.samples.web"),
+            (publish, "throng.eu.coordinator.vm-1.web", "throng.eu.coordinator.*.web"),
+            (publish, "throng.eu.answer.vm-1.web", "throng.eu.answer.*.web"),
+            (publish, "throng.eu.agent.web", "throng.eu.agent.>"),
+            (subscribe, "throng.eu.agent.web", "throng.eu.agent.web"),
+            (subscribe, "throng.eu.request.web", "throng.eu.request.web"),
+            (subscribe, "throng.eu.hellos.*", "throng.eu.hellos.*"),
+            (subscribe, "throng.eu.coordinator.vm-1.*", "throng.eu.coordinator.*.*"),
+            (subscribe, "throng.eu.samples.web", "throng.eu.samples.>"),
+            (publish, "throng.eu.topics.17.00ff", "throng.eu.topics.>"),
+            (publish, "_INBOX.abc", "_INBOX.>"),
         ] {
-            let denial = BusDenial { action: BusAction::Publish, subject: subject.to_owned() };
+            let denial = BusDenial { action, subject: subject.to_owned() };
             assert_eq!(denial.needed(), needed);
             let text = denial.to_string();
             assert!(text.contains(subject) && text.contains(needed), "{text}");

@@ -29,14 +29,18 @@ mod name;
 mod nats;
 mod subject;
 mod subscription;
+mod text;
 
 pub use bus_monitor::{BusChange, BusMonitor};
 pub use contract::{Bus, BusError, PAYLOAD_BYTES_MAX};
-pub use delivery::{Inbox, Outbox, RESEND_AFTER};
+pub use delivery::{Inbox, NotANumber, Outbox, RESEND_AFTER};
 pub use denial::{BusAction, BusDenial};
 pub use memory::MemoryBus;
-pub use name::{NotAName, check_name};
+pub use name::{NAME_BYTES_MAX, Name, NotAName, check_name};
 #[cfg(feature = "nats")]
 pub use nats::{ClientCertificate, NatsBus, NatsOptions};
 pub use subject::SUBJECT_BYTES_MAX;
-pub use subscription::{BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_MAX};
+pub use subscription::{
+    BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_BYTES_MAX, WAITING_MAX,
+};
+pub use text::{NotAText, TEXT_BYTES_MAX, Text, is_of_a_line};

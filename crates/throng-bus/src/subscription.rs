@@ -1,6 +1,6 @@
 //! The receiving end of a bus.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{
     Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
 };
@@ -20,6 +20,7 @@ pub struct BusMessage {
 #[derive(Debug)]
 pub struct BusSubscription {
     messages: Receiver<BusMessage>,
+    waiting_bytes: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     /// Lives as long as the subscription.
     id: Arc<()>,
@@ -37,6 +38,8 @@ pub struct SubscriptionEnd;
 #[derive(Clone, Debug)]
 pub(crate) struct Subscriber {
     messages: SyncSender<BusMessage>,
+    /// Bytes of the payloads that wait for their subscriber.
+    waiting_bytes: Arc<AtomicUsize>,
     lost: Arc<AtomicU64>,
     id: SubscriptionId,
 }
@@ -45,10 +48,14 @@ pub(crate) struct Subscriber {
 pub(crate) fn subscription() -> (Subscriber, BusSubscription) {
     let (sender, messages) = sync_channel(WAITING_MAX);
     let (lost, id) = (Arc::<AtomicU64>::default(), Arc::new(()));
-    let weak = Arc::downgrade(&id);
-    let subscriber =
-        Subscriber { messages: sender, lost: Arc::clone(&lost), id: SubscriptionId(weak) };
-    (subscriber, BusSubscription { messages, lost, id })
+    let waiting_bytes = Arc::<AtomicUsize>::default();
+    let subscriber = Subscriber {
+        messages: sender,
+        waiting_bytes: Arc::clone(&waiting_bytes),
+        lost: Arc::clone(&lost),
+        id: SubscriptionId(Arc::downgrade(&id)),
+    };
+    (subscriber, BusSubscription { messages, waiting_bytes, lost, id })
 }
 
 impl BusSubscription {
@@ -58,7 +65,7 @@ impl BusSubscription {
     /// The bus has ended.
     pub fn try_next(&self) -> Result<Option<BusMessage>, SubscriptionEnd> {
         match self.messages.try_recv() {
-            Ok(message) => Ok(Some(message)),
+            Ok(message) => Ok(Some(self.take(message))),
             Err(TryRecvError::Empty) => Ok(None),
             Err(TryRecvError::Disconnected) => Err(SubscriptionEnd),
         }
@@ -70,7 +77,7 @@ impl BusSubscription {
     /// The bus has ended.
     pub fn next_within(&self, timeout: Duration) -> Result<Option<BusMessage>, SubscriptionEnd> {
         match self.messages.recv_timeout(timeout) {
-            Ok(message) => Ok(Some(message)),
+            Ok(message) => Ok(Some(self.take(message))),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(RecvTimeoutError::Disconnected) => Err(SubscriptionEnd),
         }
@@ -81,9 +88,15 @@ impl BusSubscription {
         SubscriptionId(Arc::downgrade(&self.id))
     }
 
-    /// Returns how many messages were lost because [`WAITING_MAX`] of them waited.
+    /// Returns how many messages were lost because [`WAITING_MAX`] of them waited, or
+    /// [`WAITING_BYTES_MAX`].
     pub fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
+    }
+
+    fn take(&self, message: BusMessage) -> BusMessage {
+        self.waiting_bytes.fetch_sub(message.payload.len(), Relaxed);
+        message
     }
 }
 
@@ -100,7 +113,17 @@ impl Subscriber {
 
     /// Hands a message over. Returns false if the subscription has ended.
     pub(crate) fn deliver(&self, message: BusMessage) -> bool {
-        match self.messages.try_send(message) {
+        let bytes = message.payload.len();
+        // Counted first: the subscriber may take the message before this call returns.
+        let waiting = self.waiting_bytes.fetch_add(bytes, Relaxed);
+        let sent = match waiting + bytes <= WAITING_BYTES_MAX {
+            true => self.messages.try_send(message),
+            false => Err(TrySendError::Full(message)),
+        };
+        if sent.is_err() {
+            self.waiting_bytes.fetch_sub(bytes, Relaxed);
+        }
+        match sent {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
                 self.lost.fetch_add(1, Relaxed);
@@ -113,3 +136,26 @@ impl Subscriber {
 
 /// Messages that wait for their subscriber at most; further ones are lost to it.
 pub const WAITING_MAX: usize = 4_096;
+/// Bytes of messages that wait for their subscriber at most; further messages are lost to it.
+pub const WAITING_BYTES_MAX: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::PAYLOAD_BYTES_MAX;
+
+    #[test]
+    fn large_messages_that_wait_are_bounded_in_bytes() {
+        let (subscriber, subscription) = subscription();
+        let large = || BusMessage { subject: "a".into(), payload: vec![0; PAYLOAD_BYTES_MAX] };
+        let fits = WAITING_BYTES_MAX / PAYLOAD_BYTES_MAX;
+        (0..fits + 3).for_each(|_| assert!(subscriber.deliver(large())));
+        assert_eq!(subscription.lost(), 3);
+        // Each that is taken makes room for another one.
+        assert!(subscription.try_next().unwrap().is_some());
+        (0..2).for_each(|_| assert!(subscriber.deliver(large())));
+        assert_eq!(subscription.lost(), 4);
+        let taken = std::iter::from_fn(|| subscription.try_next().unwrap()).count();
+        assert_eq!(taken, fits);
+    }
+}

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use throng_bus::{Bus, ClientCertificate, NatsBus, NatsOptions};
+use throng_bus::{Bus, ClientCertificate, Name, NatsBus, NatsOptions};
 use throng_fleet::GroupSubjects;
 pub(crate) use throng_lab::BUS_VARIABLE;
 use throng_lab::LabBus;
@@ -141,8 +141,12 @@ fn remedy(error: &str) -> &'static str {
 
 /// Checks the name of a group.
 pub(crate) fn group(text: &str) -> Result<String, String> {
-    throng_bus::check_name(text).map_err(|error| error.to_string())?;
-    Ok(text.to_owned())
+    name(text).map(String::from)
+}
+
+/// Parses the name of a process, or a label.
+pub(crate) fn name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

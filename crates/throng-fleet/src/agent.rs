@@ -17,6 +17,7 @@ use crate::message::{
 use crate::request::AgentAnswer;
 use crate::run_shelf::RunShelf;
 use crate::subjects::GroupSubjects;
+use crate::within::{self, REQUEST_BYTES_MAX};
 
 /// An agent: it says who it is, takes the orders of one coordinator at a time, and delivers what it
 /// measured.
@@ -95,7 +96,7 @@ impl Agent {
         publish: Publish<'_>,
     ) {
         if subject == self.subjects.questions() {
-            if let Ok(question) = serde_json::from_slice::<Question>(payload) {
+            if let Ok(question) = within::read::<Question>(payload, REQUEST_BYTES_MAX) {
                 self.say_hello(Some(question), now, publish);
             }
             return;
@@ -143,7 +144,7 @@ impl Agent {
             return self.leave(run.key().clone());
         }
         if !run.is_delivered() {
-            let note = AgentNote::Kept(run.key().run.clone());
+            let note = AgentNote::Kept(run.key().run.to_string());
             self.actions.push_back(AgentAction::Say(note));
         }
         if let Some(gone) = self.shelf.add(run) {
@@ -152,7 +153,7 @@ impl Agent {
     }
 
     /// Stops the agent's part of a run whose coordinator is away. What it has measured stays for a
-    /// successor; a run whose load was not started is forgotten.
+    /// successor; a run whose load has not begun is forgotten.
     pub(crate) fn stop(&mut self, run: &str, now: Instant) -> AgentAnswer {
         let Some(made) = self.run.as_mut().filter(|made| made.key().run == run) else {
             return AgentAnswer::NotMade;
@@ -160,7 +161,7 @@ impl Agent {
         if !made.is_orphan(now) {
             return AgentAnswer::Coordinated { coordinator: made.key().coordinator.clone() };
         }
-        let answer = made.stop();
+        let answer = made.stop(now);
         if answer == AgentAnswer::Stopping {
             self.actions.push_back(AgentAction::CutShort);
         }
@@ -196,6 +197,12 @@ impl Agent {
         }
     }
 
+    /// Gives the run up, because its coordinator says what none can say. Returns what the process
+    /// has to do.
+    pub(crate) fn refuse(&mut self, why: &str, now: Instant) -> Option<AgentAction> {
+        self.run.as_mut().and_then(|run| run.refuse(why, now))
+    }
+
     fn send(&mut self, message: &AgentMessage) {
         if let Some(run) = &mut self.run {
             run.send(message);
@@ -205,7 +212,7 @@ impl Agent {
     /// Forgets a run that was on the shelf.
     fn forget(&mut self, run: &AgentRun, why: &'static str) {
         if !run.is_delivered() {
-            let note = AgentNote::Forgotten { run: run.key().run.clone(), why };
+            let note = AgentNote::Forgotten { run: run.key().run.to_string(), why };
             self.actions.push_back(AgentAction::Say(note));
         }
         self.leave(run.key().clone());
@@ -229,7 +236,7 @@ impl Agent {
             now_us: now.as_nanos() / 1_000,
         };
         let bytes = serde_json::to_vec(&hello).expect("a hello is JSON");
-        publish(&self.subjects.hellos(), bytes);
+        publish(&self.subjects.hello(&self.facts.name), bytes);
         self.hello_due = now + KEEP_ALIVE;
     }
 }

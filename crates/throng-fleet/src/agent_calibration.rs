@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use throng_bus::Text;
 use throng_lab::ceiling::{self, CeilingOptions, Traffic};
 
 use crate::message::{AgentCalibration, AgentFacts};
@@ -60,6 +61,6 @@ pub(crate) fn measure(options: &CeilingOptions) -> Result<AgentCalibration, Stri
         Traffic::Sent => "sent",
         Traffic::Answered => "answered",
     };
-    let traffic = format!("{}, {messages}", options.protocol.name());
+    let traffic = Text::cut(&format!("{}, {messages}", options.protocol.name()));
     Ok(AgentCalibration { traffic, ceiling })
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-use throng_bus::BusChange;
+use throng_bus::{BusChange, Text};
 use throng_report::render::micros;
 
 use crate::message::AgentCalibration;
-use crate::request::LogLine;
+use crate::request::{LOG_LINES_MAX, LogLine};
 
 /// What an agent says about its work, for its user.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +102,7 @@ impl AgentLog {
             if self.lines.len() == LOG_LINES_MAX {
                 self.lines.pop_front();
             }
-            self.lines.push_back(LogLine { at: at.to_owned(), text: bounded(line) });
+            self.lines.push_back(LogLine { at: Text::cut(at), text: Text::cut(line) });
         }
     }
 
@@ -112,26 +112,10 @@ impl AgentLog {
     }
 }
 
-/// Returns the line without control characters, cut off at [`LOG_LINE_BYTES_MAX`].
-fn bounded(line: &str) -> String {
-    let is_end = |end: &usize| line.is_char_boundary(*end);
-    let end = (0..=LOG_LINE_BYTES_MAX.min(line.len())).rev().find(is_end).unwrap_or(0);
-    let mut text = line[..end].replace(char::is_control, " ");
-    if end < line.len() {
-        text.push('…');
-    }
-    text
-}
-
-/// Lines that an agent keeps. As JSON, all of them are less than a bus carries.
-pub const LOG_LINES_MAX: usize = 1_000;
-/// Bytes of a line that an agent keeps.
-pub const LOG_LINE_BYTES_MAX: usize = 400;
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::{AgentAnswer, Answer};
+    use crate::request::{AgentAnswer, Answer, LOG_LINE_BYTES_MAX};
 
     fn texts(lines: &[LogLine]) -> Vec<&str> {
         lines.iter().map(|line| line.text.as_str()).collect()
@@ -140,15 +124,15 @@ mod tests {
     #[test]
     fn the_last_lines_are_kept_and_each_is_one() {
         let mut log = AgentLog::default();
-        log.add("t", "one\n  two\x1b[2J");
-        assert_eq!(texts(&log.last(9)), ["one", "  two [2J"]);
-        assert_eq!(texts(&log.last(1)), ["  two [2J"]);
+        log.add("t", "one\n  two\x1b[2J\u{202e}");
+        assert_eq!(texts(&log.last(9)), ["one", "  two [2J "]);
+        assert_eq!(texts(&log.last(1)), ["  two [2J "]);
         assert!(log.last(0).is_empty());
         for number in 0..LOG_LINES_MAX {
             log.add("t", &number.to_string());
         }
         assert_eq!(log.last(usize::MAX).len(), LOG_LINES_MAX);
-        assert_eq!(log.last(usize::MAX)[0].text, "0");
+        assert_eq!(texts(&log.last(usize::MAX))[0], "0");
     }
 
     #[test]
@@ -158,10 +142,12 @@ mod tests {
             log.add("2026-11-21T06:06:57Z", &"\"".repeat(2 * LOG_LINE_BYTES_MAX));
         }
         let answer = AgentAnswer::Log(log.last(LOG_LINES_MAX));
-        let bytes = serde_json::to_vec(&Answer { incarnation: "12345678".into(), answer }).unwrap();
+        let bytes =
+            serde_json::to_vec(&Answer { incarnation: throng_bus::Name::default(), answer })
+                .unwrap();
         assert!(bytes.len() < throng_bus::PAYLOAD_BYTES_MAX, "{}", bytes.len());
         log.add("t", &"é".repeat(LOG_LINE_BYTES_MAX));
-        let cut = "é".repeat(LOG_LINE_BYTES_MAX / 2) + "…";
+        let cut = "é".repeat(LOG_LINE_BYTES_MAX / 2 - 2) + "…";
         assert_eq!(texts(&log.last(1)), [cut]);
     }
 }

@@ -7,9 +7,10 @@ use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_bus::{Bus, BusError, BusMonitor, BusSubscription, check_name};
+use throng_bus::{Bus, BusError, BusMonitor, BusSubscription, Name};
 use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
+use throng_load::peers::bounds::PeerBounds;
 use throng_load::run::{CommonStart, RunningLoad};
 use throng_report::RunEventKind;
 
@@ -17,10 +18,12 @@ use crate::agent::Agent;
 use crate::agent_action::AgentAction;
 use crate::agent_calibration::FirstCalibration;
 use crate::agent_note::{AgentLog, AgentNote};
+use crate::allowed_targets::AllowedTargets;
 use crate::message::{AgentFacts, LoadReport, RunKey, RunOrder, StartOrder, Steering};
 use crate::preparation::{Prepared, prepare};
 use crate::request::{AgentAnswer, AgentWish, Answer, Request};
 use crate::subjects::GroupSubjects;
+use crate::within::{self, REQUEST_BYTES_MAX};
 
 /// The process of an agent.
 pub struct AgentProcess {
@@ -32,11 +35,13 @@ pub struct AgentProcess {
     requests: BusSubscription,
     log: AgentLog,
     /// The process that has asked this one to end.
-    end_asker: Option<String>,
+    end_asker: Option<Name>,
     /// True if the load that runs is ramped down because this process ends.
     is_cut_short: bool,
     /// Source addresses of this machine's connections; the usual ones if there are none.
     sources: Vec<IpAddr>,
+    /// Targets that it loads, whatever an order says.
+    targets: AllowedTargets,
     /// What goes on until the first run.
     calibration: Option<FirstCalibration>,
     work: Work,
@@ -57,6 +62,8 @@ enum Work {
 /// The agent's part of a run.
 struct RunningPart {
     load: RunningLoad,
+    /// What its cores can hear of others.
+    bounds: PeerBounds,
     kernel: LiveKernel,
     start_at: Instant,
     interval: Duration,
@@ -97,9 +104,18 @@ impl AgentProcess {
             end_asker: None,
             is_cut_short: false,
             sources,
+            targets: AllowedTargets::default(),
             calibration: None,
             work: Work::Idle,
         })
+    }
+
+    /// Sets the targets that the agent loads [default: those that need no permission on its
+    /// machine]. No order overrides it.
+    #[must_use]
+    pub fn with_targets(mut self, targets: AllowedTargets) -> Self {
+        self.targets = targets;
+        self
     }
 
     /// Begins to measure what the machine can do at most, for about `length`. The agent tells it
@@ -127,7 +143,9 @@ impl AgentProcess {
                 end_at = Some(now + END_TIMEOUT);
                 self.is_cut_short = matches!(self.work, Work::Running(_));
                 self.steer(Steering::RampDown);
-                news.extend(self.end_asker.clone().map(AgentNote::AskedToEnd));
+                self.drop_what_has_not_begun(now);
+                let asker = self.end_asker.as_ref().map(Name::to_string);
+                news.extend(asker.map(AgentNote::AskedToEnd));
             }
             if end_at.is_some_and(|at| at <= now || !self.has_work()) {
                 break;
@@ -151,9 +169,20 @@ impl AgentProcess {
         }
     }
 
+    /// Drops a load whose beginning is still to come.
+    fn drop_what_has_not_begun(&mut self, now: Instant) {
+        if let Work::Running(part) = &self.work
+            && now < part.start_at
+        {
+            self.work = Work::Idle;
+            self.is_cut_short = false;
+            self.agent.failed("it was ended before its load began".into(), now);
+        }
+    }
+
     fn joined(&self) -> AgentNote {
         let facts = self.agent.facts();
-        let (agent, group) = (facts.name.clone(), self.subjects.group().to_owned());
+        let (agent, group) = (facts.name.to_string(), self.subjects.group().to_owned());
         AgentNote::Joined { agent, group, cpus: facts.cpus }
     }
 
@@ -184,10 +213,9 @@ impl AgentProcess {
 
     /// Takes a request of another process. What is no request to this process is ignored.
     fn on_request(&mut self, payload: &[u8]) {
-        let Ok(Request { asker, incarnation, wish }) = serde_json::from_slice(payload) else {
-            return;
-        };
-        if incarnation != self.agent.facts().incarnation || check_name(&asker).is_err() {
+        let request = within::read(payload, REQUEST_BYTES_MAX);
+        let Ok(Request { asker, incarnation, wish }) = request else { return };
+        if incarnation != self.agent.facts().incarnation {
             return;
         }
         let answer = match wish {
@@ -199,7 +227,7 @@ impl AgentProcess {
     }
 
     /// Ends, unless that would cost a run or its results and `force` is false.
-    fn on_end(&mut self, asker: &str, force: bool) -> AgentAnswer {
+    fn on_end(&mut self, asker: &Name, force: bool) -> AgentAnswer {
         if !force && self.end_asker.is_none() {
             if let Some(RunKey { run, .. }) = self.agent.run() {
                 return AgentAnswer::Busy { run: run.clone() };
@@ -208,7 +236,7 @@ impl AgentProcess {
                 return AgentAnswer::Keeps { run: run.clone() };
             }
         }
-        self.end_asker = Some(asker.to_owned());
+        self.end_asker = Some(asker.clone());
         AgentAnswer::Ending
     }
 
@@ -216,21 +244,31 @@ impl AgentProcess {
         let incarnation = self.agent.facts().incarnation.clone();
         let bytes = serde_json::to_vec(&Answer { incarnation, answer }).expect("lines are JSON");
         // An answer that is lost is asked for again.
-        _ = self.bus.publish(&self.subjects.answers(asker), &bytes);
+        let subject = self.subjects.answer(asker, &self.agent.facts().name);
+        _ = self.bus.publish(&subject, &bytes);
     }
 
     fn act(&mut self, action: AgentAction, note: &mut impl FnMut(AgentNote)) {
         match action {
             AgentAction::Prepare(order) => {
-                let run = self.agent.run().map(|key| key.run.clone()).unwrap_or_default();
+                let run = self.agent.run().map(|key| key.run.to_string()).unwrap_or_default();
                 note(AgentNote::Preparing(run));
                 self.work = self.prepare(*order);
             }
             AgentAction::Start(order) => self.start(&order, note),
             AgentAction::Steer(steering) => self.steer(steering),
             AgentAction::Hear(orders) => {
-                if let Work::Running(part) = &self.work {
-                    orders.into_iter().for_each(|order| part.load.hear(order));
+                let now = Clock.now();
+                let Work::Running(part) = &self.work else { return };
+                let since = now.since(part.start_at);
+                let wrong = orders.iter().find_map(|order| part.bounds.check(order, since).err());
+                match wrong {
+                    None => orders.into_iter().for_each(|order| part.load.hear(order)),
+                    Some(why) => {
+                        if let Some(action) = self.agent.refuse(&why, now) {
+                            self.act(action, note);
+                        }
+                    }
                 }
             }
             AgentAction::Abandon => {
@@ -242,6 +280,7 @@ impl AgentProcess {
                 note(AgentNote::Idle);
             }
             AgentAction::CutShort => {
+                self.drop_what_has_not_begun(Clock.now());
                 // A load whose plan is over is complete.
                 if let Work::Running(part) = &mut self.work
                     && !part.is_leaving
@@ -257,6 +296,7 @@ impl AgentProcess {
     fn prepare(&mut self, order: RunOrder) -> Work {
         let (done, prepared) = mpsc::channel();
         let (stop, sources) = (Arc::<AtomicBool>::default(), self.sources.clone());
+        let targets = self.targets.clone();
         let is_stopped = Arc::clone(&stop);
         let first = self.calibration.take();
         let run = move || {
@@ -264,7 +304,7 @@ impl AgentProcess {
             if let Some(first) = first {
                 _ = first.end();
             }
-            _ = done.send(prepare(&order, sources, is_stopped));
+            _ = done.send(prepare(&order, sources, &targets, is_stopped));
         };
         // Without a thread, the channel ends, which is an error of its own.
         _ = std::thread::Builder::new().name("prepare".into()).spawn(run);
@@ -282,8 +322,9 @@ impl AgentProcess {
             return self.agent.failed(format!("its start was ordered {late:.1?} too late"), now);
         }
         note(AgentNote::Starting(start_at.since(now)));
-        let Prepared { mut scenario, mut plan, interval, kernel, .. } = *prepared;
+        let Prepared { mut scenario, mut plan, share, interval, kernel, .. } = *prepared;
         plan.give_setup(&mut scenario, &order.setup);
+        let bounds = PeerBounds::new(share, plan.program().cues());
         plan.begin_together(CommonStart { at: start_at, run: order.run });
         match RunningLoad::start(plan) {
             Ok(load) => {
@@ -291,6 +332,7 @@ impl AgentProcess {
                 let report_at = start_at;
                 let part = RunningPart {
                     load,
+                    bounds,
                     kernel,
                     start_at,
                     interval,

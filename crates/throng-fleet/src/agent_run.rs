@@ -1,8 +1,12 @@
 //! An agent's part of one run: its stage, its link to the coordinator, and what it has measured.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_base::units::show_duration;
+use throng_bus::Name;
+use throng_load::peers::AHEAD_MAX;
 
 use crate::agent_action::{AgentAction, Publish};
 use crate::envelope::encode;
@@ -10,6 +14,7 @@ use crate::link::Link;
 use crate::message::{AgentFacts, AgentMessage, Envelope, HeldRun, LoadReport, Order, RunKey};
 use crate::request::AgentAnswer;
 use crate::subjects::GroupSubjects;
+use crate::within::{self, MESSAGE_BYTES_MAX};
 
 /// An agent's part of one run.
 #[derive(Debug)]
@@ -27,8 +32,8 @@ pub(crate) struct AgentRun {
     totals: Option<LoadReport>,
     /// Why the load has ended before its time.
     failure: Option<String>,
-    /// Coordinators whose run this was before.
-    superseded: Vec<String>,
+    /// Coordinators whose run this was before, the last [`SUPERSEDED_MAX`] of them.
+    superseded: VecDeque<Name>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +66,14 @@ impl AgentRun {
     pub(crate) fn new(key: RunKey, now: Instant) -> Self {
         Self {
             key,
-            link: Link::new(),
+            link: Link::new(MESSAGE_BYTES_MAX),
             stage: Stage::New,
             started_us: None,
             heard: now,
             reports: 0,
             totals: None,
             failure: None,
-            superseded: Vec::new(),
+            superseded: VecDeque::new(),
         }
     }
 
@@ -103,7 +108,10 @@ impl AgentRun {
             return false;
         }
         let before = std::mem::replace(&mut self.key, key.clone());
-        self.superseded.push(before.coordinator);
+        if self.superseded.len() == SUPERSEDED_MAX {
+            self.superseded.pop_front();
+        }
+        self.superseded.push_back(before.coordinator);
         self.link.change_sender();
         true
     }
@@ -112,18 +120,17 @@ impl AgentRun {
     /// has ended, because the process may make another run then.
     pub(crate) fn on_packet(&mut self, packet: &[u8], now: Instant) -> Vec<AgentAction> {
         self.heard = now;
-        let messages = self.link.on_packet(packet).unwrap_or_default();
-        messages.iter().filter_map(|message| self.on_message(message)).collect()
+        let messages = match self.link.on_packet(packet) {
+            Ok(messages) => messages,
+            Err(why) => return Vec::from_iter(self.refuse(&why, now)),
+        };
+        messages.iter().filter_map(|message| self.on_message(message, now)).collect()
     }
 
-    fn on_message(&mut self, message: &[u8]) -> Option<AgentAction> {
-        let order = match serde_json::from_slice(message) {
+    fn on_message(&mut self, message: &[u8], now: Instant) -> Option<AgentAction> {
+        let order = match within::read(message, MESSAGE_BYTES_MAX) {
             Ok(order) => order,
-            Err(error) => {
-                let why = format!("it does not understand the coordinator: {error}");
-                self.send(&AgentMessage::CannotRun(why));
-                return None;
-            }
+            Err(why) => return self.refuse(&why, now),
         };
         match (self.stage, order) {
             (Stage::New, Order::Prepare(order)) => {
@@ -136,6 +143,18 @@ impl AgentRun {
                 None
             }
             (Stage::Preparing, Order::Start(order)) => {
+                let start_at = Instant::from_nanos(order.at_us.saturating_mul(1_000));
+                let ahead = start_at.since(now);
+                if ahead > AHEAD_MAX {
+                    let ahead = show_duration(Duration::from_secs(ahead.as_secs()));
+                    let most = show_duration(AHEAD_MAX);
+                    let why = format!(
+                        "its start was ordered for {ahead} from now: {most} at most; is a clock \
+                         wrong?"
+                    );
+                    self.fail(why, now);
+                    return None;
+                }
                 self.stage = Stage::Running;
                 self.started_us = Some(order.at_us);
                 Some(AgentAction::Start(order))
@@ -150,6 +169,27 @@ impl AgentRun {
         }
     }
 
+    /// Gives the run up, because its coordinator says what none can say. A load that runs ends.
+    pub(crate) fn refuse(&mut self, why: &str, now: Instant) -> Option<AgentAction> {
+        let why = format!("it refuses a message of the coordinator: {why}");
+        match self.stage {
+            Stage::New => {
+                self.send(&AgentMessage::CannotRun(why));
+                self.stage = Stage::Abandoned;
+                None
+            }
+            Stage::Preparing => {
+                self.send(&AgentMessage::CannotRun(why));
+                None
+            }
+            Stage::Running => {
+                self.fail(why, now);
+                Some(AgentAction::CutShort)
+            }
+            Stage::Ended(_) | Stage::Abandoned => None,
+        }
+    }
+
     /// Sends what is due, to a coordinator that may be away.
     pub(crate) fn send_due(
         &mut self,
@@ -158,7 +198,7 @@ impl AgentRun {
         now: Instant,
         publish: Publish<'_>,
     ) {
-        let subject = subjects.to_coordinator(&self.key.coordinator);
+        let subject = subjects.to_coordinator(&self.key.coordinator, &facts.name);
         let envelope = Envelope {
             key: self.key.clone(),
             agent: facts.name.clone(),
@@ -190,10 +230,12 @@ impl AgentRun {
         }
     }
 
-    /// Says why the load has ended before its time.
+    /// Says why the load has ended before its time. What follows from the first reason is none.
     pub(crate) fn fail(&mut self, why: String, now: Instant) {
-        self.failure = Some(why.clone());
-        self.send(&AgentMessage::Failed(why));
+        if self.failure.is_none() {
+            self.failure = Some(why.clone());
+            self.send(&AgentMessage::Failed(why));
+        }
         self.end(now);
     }
 
@@ -205,8 +247,15 @@ impl AgentRun {
 
     /// Ends a run whose coordinator is away. Returns what becomes of it: a load that is
     /// [`AgentAnswer::Stopping`] runs, and the process has to end it.
-    pub(crate) fn stop(&mut self) -> AgentAnswer {
+    /// One that has not begun is forgotten.
+    pub(crate) fn stop(&mut self, now: Instant) -> AgentAnswer {
+        let now_us = now.as_nanos() / 1_000;
+        let has_begun = self.started_us.is_some_and(|started_us| started_us <= now_us);
         match self.stage {
+            Stage::Running if !has_begun => {
+                self.stage = Stage::Abandoned;
+                AgentAnswer::Forgotten
+            }
             Stage::New | Stage::Preparing | Stage::Abandoned => {
                 self.stage = Stage::Abandoned;
                 AgentAnswer::Forgotten
@@ -263,6 +312,8 @@ impl AgentRun {
     }
 }
 
+/// Coordinators before the present one that an agent knows.
+const SUPERSEDED_MAX: usize = 64;
 /// Time without a word of the coordinator after which another one may take its run over.
 pub(crate) const COORDINATOR_SILENT_AFTER: Duration = Duration::from_secs(3);
 /// Time without a word of the coordinator after which an agent that is ready forgets the run, and

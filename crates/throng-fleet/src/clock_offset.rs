@@ -55,7 +55,7 @@ impl ClockOffset {
 
     /// Returns the moment on this clock that is `there_us` on the other one.
     pub fn here(self, there_us: u64) -> u64 {
-        there_us.saturating_add_signed(-self.ahead_us)
+        there_us.saturating_add_signed(self.ahead_us.saturating_neg())
     }
 }
 
@@ -90,6 +90,11 @@ mod tests {
         assert_eq!(quick, ClockOffset { ahead_us: 120, error_us: 10 });
         assert_eq!((slow.better(quick), quick.better(slow)), (quick, quick));
         assert_eq!(ClockOffset::of_answer(200, 150, 100), None);
+        // A clock that no machine has is one that is far ahead or far behind.
+        for answered in [u64::MAX, 1 << 63, 0] {
+            let offset = ClockOffset::of_answer(2_000, answered, 2_020).unwrap();
+            _ = (offset.here(1), offset.there(1), offset.contradicts(quick, Duration::MAX));
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_load::peers::{PeerMessage, PeerOrder};
+use throng_bus::Name;
+use throng_load::peers::{AHEAD_MAX, PeerMessage, PeerOrder};
 use throng_load::schedule::MachineShare;
 
 use crate::agent_action::Publish;
@@ -16,7 +17,9 @@ use crate::message::{
     AgentFacts, AgentMessage, Envelope, Hello, LoadReport, Order, Question, Readiness, RunKey,
     RunOrder, StartOrder, Steering,
 };
-use crate::subjects::GroupSubjects;
+use crate::names::KnownNames;
+use crate::subjects::{GroupSubjects, speaker};
+use crate::within::{self, CORE_MESSAGE_BYTES_MAX, HELLO_BYTES_MAX, MESSAGE_BYTES_MAX};
 
 /// A coordinator: it finds the agents of its group, orders some of them to make a run, and takes
 /// their reports.
@@ -24,7 +27,7 @@ use crate::subjects::GroupSubjects;
 pub struct Coordinator {
     key: RunKey,
     subjects: GroupSubjects,
-    known: BTreeMap<String, KnownAgent>,
+    known: KnownNames<KnownAgent>,
     members: Vec<Member>,
 }
 
@@ -32,7 +35,7 @@ pub struct Coordinator {
 #[derive(Debug)]
 pub struct Member {
     /// Its name.
-    pub name: String,
+    pub name: Name,
     /// What it said about itself.
     pub facts: AgentFacts,
     /// Its cores among those of all members.
@@ -43,6 +46,10 @@ pub struct Member {
     pub offset: ClockOffset,
     link: Link,
     heard: Instant,
+    /// True while no process of it is known: the run was taken over while it was away.
+    is_absent: bool,
+    /// True once a message of it was refused: nothing that it says counts any more.
+    is_refused: bool,
 }
 
 /// The state of a member.
@@ -74,7 +81,7 @@ pub enum MemberNews {
 impl Coordinator {
     /// Creates a coordinator that knows no agent.
     pub fn new(key: RunKey, subjects: GroupSubjects) -> Self {
-        Self { key, subjects, known: BTreeMap::new(), members: Vec::new() }
+        Self { key, subjects, known: KnownNames::default(), members: Vec::new() }
     }
 
     /// Returns the run.
@@ -84,7 +91,7 @@ impl Coordinator {
 
     /// Returns the agents of the group, by their names.
     pub fn known(&self) -> &BTreeMap<String, KnownAgent> {
-        &self.known
+        self.known.known()
     }
 
     /// Returns the agents that make the run, in the order of their cores.
@@ -105,21 +112,35 @@ impl Coordinator {
     /// # Panics
     /// It is not known, or has not told its time.
     pub fn prepare(&mut self, name: &str, order: RunOrder, now: Instant) {
-        let known = &self.known[name];
-        let mut link = Link::keeping();
+        let known = self.known.get(name).expect("it is known");
         let share = order.share;
-        link.send(&Order::Prepare(order.into()));
+        let mut link = Link::keeping(message_bytes_max(share));
+        let state = match link.try_send(&Order::Prepare(order.into())) {
+            Ok(()) => MemberState::Preparing,
+            Err(why) => MemberState::Refused(why),
+        };
         let offset = known.offset.expect("it has told its time");
-        let (facts, state) = (known.hello.facts.clone(), MemberState::Preparing);
-        let name = name.to_owned();
-        self.members.push(Member { name, facts, share, state, offset, link, heard: now });
+        let facts = known.hello.facts.clone();
+        let (name, is_absent, is_refused) = (facts.name.clone(), false, false);
+        let heard = now;
+        self.members.push(Member {
+            name,
+            facts,
+            share,
+            state,
+            offset,
+            link,
+            heard,
+            is_absent,
+            is_refused,
+        });
     }
 
     /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment
     /// at which the run began; `None` if the agent is away, or has nothing of the run: then it
     /// counts as lost until it says that it has.
     pub fn resume(&mut self, name: &str, share: MachineShare, now: Instant) -> Option<Instant> {
-        let mut link = Link::keeping();
+        let mut link = Link::keeping(message_bytes_max(share));
         link.send(&Order::Resume);
         let known = self.known.get(name).filter(|known| known.hello.has_of(&self.key.run));
         let offset = known.and_then(|known| known.offset);
@@ -127,11 +148,25 @@ impl Coordinator {
         let started_us = part.and_then(|part| part.started_us);
         let began = offset
             .zip(started_us)
-            .map(|(offset, us)| Instant::from_nanos(offset.here(us).saturating_mul(1_000)));
+            .map(|(offset, us)| Instant::from_nanos(offset.here(us).saturating_mul(1_000)))
+            .filter(|began| *began <= now + AHEAD_MAX);
+        let is_absent = known.is_none();
         let facts = known.map(|known| known.hello.facts.clone()).unwrap_or_default();
         let offset = offset.unwrap_or(ClockOffset { ahead_us: 0, error_us: 0 });
-        let (name, state) = (name.to_owned(), MemberState::Running);
-        self.members.push(Member { name, facts, share, state, offset, link, heard: now });
+        // No agent has a name that is none: it stays away.
+        let (name, state) = (Name::new(name).unwrap_or_default(), MemberState::Running);
+        let (heard, is_refused) = (now, false);
+        self.members.push(Member {
+            name,
+            facts,
+            share,
+            state,
+            offset,
+            link,
+            heard,
+            is_absent,
+            is_refused,
+        });
         began
     }
 
@@ -177,24 +212,49 @@ impl Coordinator {
         payload: &[u8],
         now: Instant,
     ) -> Vec<(usize, MemberNews)> {
-        if subject == self.subjects.hellos() {
-            if let Ok(hello) = serde_json::from_slice::<Hello>(payload) {
+        if self.subjects.is_hello(subject) {
+            if let Ok(hello) = within::read::<Hello>(payload, HELLO_BYTES_MAX)
+                && hello.facts.name == speaker(subject)
+            {
                 self.on_hello(hello, now);
             }
             return Vec::new();
         }
         let Some((envelope, packet)) = decode(payload) else { return Vec::new() };
         let Envelope { key, agent, incarnation } = envelope;
+        if agent != speaker(subject) {
+            return Vec::new();
+        }
         let from =
             |member: &Member| member.name == agent && member.facts.incarnation == incarnation;
         let Some(index) = self.members.iter().position(from).filter(|_| key == self.key) else {
             return Vec::new();
         };
         let member = &mut self.members[index];
+        if member.is_refused {
+            return Vec::new();
+        }
         member.heard = now;
-        let messages = member.link.on_packet(packet).unwrap_or_default();
-        let news = messages.into_iter().filter_map(|message| member.on_message(&message));
-        news.map(|news| (index, news)).collect()
+        let mut all = Vec::new();
+        let outcome = member.link.on_packet(packet).and_then(|messages| {
+            for message in messages {
+                all.extend(member.on_message(&message)?.map(|news| (index, news)));
+            }
+            Ok(())
+        });
+        if let Err(why) = outcome {
+            self.refuse(index, &why);
+        }
+        all
+    }
+
+    /// Gives a member up that has said what no agent can say. Its load ends, and nothing that it
+    /// says counts from now on.
+    pub fn refuse(&mut self, member: usize, why: &str) {
+        let member = &mut self.members[member];
+        member.is_refused = true;
+        member.state = MemberState::Failed(format!("its message was refused: {why}"));
+        member.link.send(&Order::Steer(Steering::RampDown));
     }
 
     /// Sends what is due.
@@ -277,6 +337,7 @@ impl Coordinator {
         for member in self.members.iter_mut().filter(|member| member.name == facts.name) {
             if member.is_absent() && hello.has_of(&self.key.run) {
                 (member.facts, member.heard) = (facts.clone(), now);
+                member.is_absent = false;
             }
         }
         let known = self.known.get(&facts.name);
@@ -301,36 +362,43 @@ impl Coordinator {
         let name = facts.name.clone();
         let heard = now;
         let known = KnownAgent { hello, offset, offset_at: now, has_stepped, heard, rival };
-        self.known.insert(name, known);
+        let members = &self.members;
+        let stays = |name: &str| members.iter().any(|member| member.name == name);
+        self.known.insert(&name, known, now, stays);
     }
 }
 
 impl Member {
     /// Reports whether no process of it is known: the run was taken over while it was away.
     pub fn is_absent(&self) -> bool {
-        self.facts.incarnation.is_empty()
+        self.is_absent
     }
 
     /// Takes a message; returns what is new in it, beside the state of the member.
-    fn on_message(&mut self, message: &[u8]) -> Option<MemberNews> {
-        match serde_json::from_slice(message) {
-            Ok(AgentMessage::Ready(readiness)) => self.state = MemberState::Ready(readiness),
-            Ok(AgentMessage::CannotRun(why)) => self.state = MemberState::Refused(why),
-            Ok(AgentMessage::Failed(why)) => self.state = MemberState::Failed(why),
-            Ok(AgentMessage::Report(report)) => {
+    ///
+    /// # Errors
+    /// No agent can say this.
+    fn on_message(&mut self, message: &[u8]) -> Result<Option<MemberNews>, String> {
+        match within::read(message, message_bytes_max(self.share))? {
+            AgentMessage::Ready(readiness) => self.state = MemberState::Ready(readiness),
+            AgentMessage::CannotRun(why) => self.state = MemberState::Refused(why),
+            AgentMessage::Failed(why) => self.state = MemberState::Failed(why),
+            AgentMessage::Report(report) => {
                 // The last report of a load that failed is no end of it.
                 if report.is_last && !matches!(self.state, MemberState::Failed(_)) {
                     self.state = MemberState::Ended;
                 }
-                return Some(MemberNews::Report(report));
+                return Ok(Some(MemberNews::Report(report)));
             }
-            Ok(AgentMessage::Peers(messages)) => return Some(MemberNews::Peers(messages)),
-            Err(error) => {
-                self.state = MemberState::Failed(format!("its message is not understood: {error}"));
-            }
+            AgentMessage::Peers(messages) => return Ok(Some(MemberNews::Peers(messages))),
         }
-        None
+        Ok(None)
     }
+}
+
+/// Bytes of a message of an agent with this share at most.
+fn message_bytes_max(share: MachineShare) -> usize {
+    CORE_MESSAGE_BYTES_MAX * (1 + share.cores()).min(MESSAGE_BYTES_MAX / CORE_MESSAGE_BYTES_MAX)
 }
 
 /// Silence of a process after which another one that has its name is its successor.

@@ -45,7 +45,7 @@ impl CoordinatorProcess {
     /// # Errors
     /// The bus is away.
     pub fn join(bus: Arc<dyn Bus>, subjects: GroupSubjects, key: RunKey) -> Result<Self, BusError> {
-        let answers = bus.subscribe(&subjects.to_coordinator(&key.coordinator))?;
+        let answers = bus.subscribe(&subjects.from_agents(&key.coordinator))?;
         let hellos = bus.subscribe(&subjects.hellos())?;
         let coordinator = Coordinator::new(key, subjects);
         let shared = Arc::new(Mutex::new(FleetState::new(coordinator)));
@@ -140,7 +140,7 @@ impl CoordinatorProcess {
             let state = self.state();
             let now = Clock.now();
             for (index, member) in state.coordinator.members().iter().enumerate() {
-                let name = member.name.clone();
+                let name = member.name.to_string();
                 match &member.state {
                     MemberState::Ready(readiness) => ready.push((name, (**readiness).clone())),
                     MemberState::Refused(why) | MemberState::Failed(why) => {

@@ -61,9 +61,13 @@ impl FleetState {
         let news = self.coordinator.on_message(subject, payload, now);
         let Some(machines) = &mut self.machines else { return };
         for (member, news) in news {
-            match news {
-                MemberNews::Report(report) => machines.add_report(member, *report),
-                MemberNews::Peers(messages) => machines.exchange(messages, now),
+            let taken = match news {
+                MemberNews::Report(report) => machines.add_report(member, *report, now),
+                MemberNews::Peers(messages) => machines.exchange(member, messages, now),
+            };
+            if let Err(why) = taken {
+                self.coordinator.refuse(member, &why);
+                break;
             }
         }
     }

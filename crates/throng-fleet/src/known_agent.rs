@@ -82,12 +82,18 @@ impl HeldRun {
 
 #[cfg(test)]
 mod tests {
+    use throng_bus::{Name, Text};
+
     use super::*;
     use crate::message::RunKey;
 
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
     /// Returns an agent that can begin a run, after `change`.
     fn agent(change: impl FnOnce(&mut KnownAgent)) -> KnownAgent {
-        let (name, host) = ("a".to_owned(), "host-a".to_owned());
+        let (name, host) = (name("a"), name("host-a"));
         let facts = AgentFacts { name, host, pid: 1, version: version(), ..AgentFacts::default() };
         let hello =
             Hello { facts, calibration: None, busy: None, kept: vec![], answers: None, now_us: 1 };
@@ -104,7 +110,7 @@ mod tests {
     }
 
     fn held(silent_ms: u64) -> HeldRun {
-        let key = RunKey { run: "8fe4407a".into(), coordinator: "web-1".into() };
+        let key = RunKey { run: name("8fe4407a"), coordinator: name("web-1") };
         HeldRun { key, started_us: Some(1), silent_ms, is_delivered: false }
     }
 
@@ -126,7 +132,7 @@ mod tests {
             "it is throng 0.0.9 (fleet 1), and this is {}; run the same version on all machines",
             version()
         );
-        let old = |agent: &mut KnownAgent| agent.hello.facts.version = "0.0.9 (fleet 1)".into();
+        let old = |agent: &mut KnownAgent| agent.hello.facts.version = Text::cut("0.0.9 (fleet 1)");
         check(old, Some(&why));
     }
 
@@ -160,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_agent_that_shares_its_name_or_does_not_answer_is_told() {
-        let rival = AgentFacts { pid: 2, host: "host-b".into(), ..AgentFacts::default() };
+        let rival = AgentFacts { pid: 2, host: name("host-b"), ..AgentFacts::default() };
         check(
             |agent| agent.rival = Some(rival),
             Some(

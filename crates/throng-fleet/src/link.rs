@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_bus::{Inbox, Outbox};
 
+use crate::within::MESSAGE_BYTES_MAX;
+
 /// One end of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -31,6 +33,8 @@ pub(crate) struct Link {
     kept: Option<KeptNumbers>,
     /// The next moment at which the other end hears of this one, if there is nothing else to say.
     keep_alive: Instant,
+    /// Bytes of a message of the other end at most.
+    message_bytes_max: usize,
 }
 
 /// What the caller of a link has kept.
@@ -68,10 +72,10 @@ struct PacketHead {
 }
 
 impl Link {
-    /// Creates an end that acknowledges what arrives.
-    pub(crate) fn new() -> Self {
+    /// Creates an end that acknowledges what arrives, and takes messages of at most so many bytes.
+    pub(crate) fn new(message_bytes_max: usize) -> Self {
         Self {
-            outbox: Outbox::new(PIECES_KEPT_MAX),
+            outbox: Outbox::new(KEPT_BYTES_MAX),
             inbox: Inbox::default(),
             partial: None,
             whole: 0,
@@ -79,40 +83,73 @@ impl Link {
             told: 0,
             kept: None,
             keep_alive: Instant::ZERO,
+            message_bytes_max,
         }
     }
 
     /// Creates an end that acknowledges what arrives when [`Self::keep`] says so.
-    pub(crate) fn keeping() -> Self {
-        Self { kept: Some(KeptNumbers::default()), ..Self::new() }
+    pub(crate) fn keeping(message_bytes_max: usize) -> Self {
+        Self { kept: Some(KeptNumbers::default()), ..Self::new(message_bytes_max) }
     }
 
     /// Sends a message.
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         // Messages are plain data with string keys.
+        self.send_bytes(&serde_json::to_vec(message).expect("a message is JSON"));
+    }
+
+    /// Sends a message that may be too large for the other end.
+    ///
+    /// # Errors
+    /// It has more than [`MESSAGE_BYTES_MAX`] bytes: nothing is sent.
+    pub(crate) fn try_send(&mut self, message: &impl Serialize) -> Result<(), String> {
         let bytes = serde_json::to_vec(message).expect("a message is JSON");
+        if bytes.len() > MESSAGE_BYTES_MAX {
+            return Err(format!(
+                "the scenario and its files take {} bytes on the bus: {MESSAGE_BYTES_MAX} at most",
+                bytes.len()
+            ));
+        }
+        self.send_bytes(&bytes);
+        Ok(())
+    }
+
+    fn send_bytes(&mut self, bytes: &[u8]) {
         let last = (bytes.len().max(1) - 1) / PIECE_BYTES;
         for (number, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
             let (is_first, is_last) = (number == 0, number == last);
-            self.outbox.push(Piece { bytes: piece.to_vec(), is_first, is_last });
+            self.outbox.push(Piece { bytes: piece.to_vec(), is_first, is_last }, piece.len());
         }
     }
 
     /// Takes a packet. Returns the messages that are whole now.
     ///
     /// # Errors
-    /// It is no packet.
+    /// It is no packet, its numbers are none that the other end has, or the message in pieces is
+    /// too large.
     pub(crate) fn on_packet(&mut self, packet: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         let end = packet.iter().position(|byte| *byte == b'\n').ok_or("a packet without a head")?;
         let head: PacketHead =
             serde_json::from_slice(&packet[..end]).map_err(|error| error.to_string())?;
+        let piece = &packet[end + 1..];
+        if piece.len() > PIECE_BYTES {
+            return Err(format!("a piece of {} bytes: {PIECE_BYTES} at most", piece.len()));
+        }
+        for number in [head.acknowledged, head.arrived] {
+            self.outbox.check(number).map_err(|error| error.to_string())?;
+        }
+        if head.number > 0 {
+            let PacketHead { number, first, is_first, is_last, .. } = head;
+            let piece = Piece { bytes: piece.to_vec(), is_first, is_last };
+            self.inbox.accept(number, first, piece).map_err(|error| error.to_string())?;
+        }
         self.outbox.acknowledge(head.acknowledged);
         self.outbox.note_arrived(head.arrived);
-        if head.number > 0 {
-            let PacketHead { is_first, is_last, .. } = head;
-            let piece = Piece { bytes: packet[end + 1..].to_vec(), is_first, is_last };
-            self.inbox.accept(head.number, head.first, piece);
-        }
+        self.take_whole()
+    }
+
+    /// Takes the pieces that have come in order. Returns the messages that are whole now.
+    fn take_whole(&mut self) -> Result<Vec<Vec<u8>>, String> {
         let mut whole = Vec::new();
         while let Some(Piece { bytes, is_first, is_last }) = self.inbox.pop() {
             let missed = self.inbox.missed();
@@ -128,6 +165,11 @@ impl Link {
             }
             // The beginning of a message may be lost, or have gone to another coordinator.
             let Some(partial) = &mut self.partial else { continue };
+            if partial.len() + bytes.len() > self.message_bytes_max {
+                self.partial = None;
+                let most = self.message_bytes_max;
+                return Err(format!("a message in pieces of more than {most} bytes"));
+            }
             partial.extend(bytes);
             if is_last {
                 whole.extend(self.partial.take());
@@ -189,12 +231,6 @@ impl Link {
     }
 }
 
-impl Default for Link {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 fn packet(head: &PacketHead, bytes: &[u8]) -> Vec<u8> {
     let mut packet = serde_json::to_vec(head).expect("numbers are JSON");
     packet.push(b'\n');
@@ -204,14 +240,17 @@ fn packet(head: &PacketHead, bytes: &[u8]) -> Vec<u8> {
 
 /// Bytes of a piece: half of what a bus carries.
 const PIECE_BYTES: usize = throng_bus::PAYLOAD_BYTES_MAX / 2;
-/// Pieces that are kept for an end that is away: the reports of some hours.
-const PIECES_KEPT_MAX: usize = 1 << 14;
+/// Bytes that are kept for an end that is away: the reports of some hours.
+const KEPT_BYTES_MAX: usize = 128 << 20;
 /// Time without a word after which an end says that it lives.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bytes of a message in these tests.
+    const MOST: usize = 4 * PIECE_BYTES;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
@@ -230,7 +269,7 @@ mod tests {
 
     #[test]
     fn large_and_small_messages_come_whole_and_are_forgotten() {
-        let (mut here, mut there) = (Link::new(), Link::new());
+        let (mut here, mut there) = (Link::new(MOST), Link::new(MOST));
         let large = "x".repeat(3 * PIECE_BYTES);
         here.send(&large);
         here.send(&"small");
@@ -242,7 +281,7 @@ mod tests {
 
     #[test]
     fn what_is_not_kept_comes_again() {
-        let (mut here, mut there) = (Link::new(), Link::keeping());
+        let (mut here, mut there) = (Link::new(MOST), Link::keeping(MOST));
         here.send(&"one");
         assert_eq!(carry(&mut here, &mut there, at(1)), ["one"]);
         carry(&mut there, &mut here, at(1));
@@ -258,7 +297,7 @@ mod tests {
 
     #[test]
     fn what_has_arrived_is_not_sent_again_before_it_is_kept() {
-        let (mut here, mut there) = (Link::new(), Link::keeping());
+        let (mut here, mut there) = (Link::new(MOST), Link::keeping(MOST));
         here.send(&"one");
         assert_eq!(carry(&mut here, &mut there, at(1)), ["one"]);
         carry(&mut there, &mut here, at(1));
@@ -270,12 +309,12 @@ mod tests {
         assert!(!has_piece && !here.is_empty());
         // Another receiver gets it.
         here.change_sender();
-        assert_eq!(carry(&mut here, &mut Link::keeping(), at(60)), ["one"]);
+        assert_eq!(carry(&mut here, &mut Link::keeping(MOST), at(60)), ["one"]);
     }
 
     #[test]
     fn half_a_message_is_not_kept() {
-        let (mut here, mut there) = (Link::new(), Link::keeping());
+        let (mut here, mut there) = (Link::new(MOST), Link::keeping(MOST));
         here.send(&"x".repeat(2 * PIECE_BYTES));
         let mut packets = Vec::new();
         here.send_due(at(1), |packet| {
@@ -287,12 +326,12 @@ mod tests {
         carry(&mut there, &mut here, at(1));
         // All of it comes to the receiver that takes its place.
         here.change_sender();
-        assert_eq!(carry(&mut here, &mut Link::keeping(), at(2)).len(), 1);
+        assert_eq!(carry(&mut here, &mut Link::keeping(MOST), at(2)).len(), 1);
     }
 
     #[test]
     fn messages_with_a_lost_piece_are_left_out_and_the_next_one_is_whole() {
-        let (mut here, mut there) = (Link::new(), Link::new());
+        let (mut here, mut there) = (Link::new(MOST), Link::new(MOST));
         let mut packets = Vec::new();
         let mut sent = |here: &mut Link, now| {
             here.send_due(now, |packet| {
@@ -305,7 +344,7 @@ mod tests {
         let first = sent(&mut here, at(1));
         assert_eq!(there.on_packet(&first[0]), Ok(Vec::new()));
         // The sender loses the rest of it, and the beginning of the next one.
-        here.outbox = Outbox::new(3);
+        here.outbox = Outbox::new(PIECE_BYTES + 16);
         ["lost", "lost", "lost"].iter().for_each(|message| here.send(message));
         here.send(&"y".repeat(2 * PIECE_BYTES));
         here.send(&"whole");
@@ -316,7 +355,7 @@ mod tests {
 
     #[test]
     fn an_end_that_has_nothing_to_say_shows_that_it_lives() {
-        let mut link = Link::new();
+        let mut link = Link::new(MOST);
         let mut packets = |now| {
             let mut count = 0;
             link.send_due(now, |_| {
@@ -327,7 +366,56 @@ mod tests {
         };
         let first = at(5);
         assert_eq!((packets(first), packets(first), packets(first + KEEP_ALIVE)), (1, 0, 1));
-        assert!(Link::new().on_packet(b"no packet").is_err());
-        assert!(Link::new().on_packet(b"{}\n").is_err());
+        assert!(Link::new(MOST).on_packet(b"no packet").is_err());
+        assert!(Link::new(MOST).on_packet(b"{}\n").is_err());
+    }
+
+    /// Returns a packet with these numbers and a piece of so many bytes.
+    fn made(number: u64, first: u64, arrived: u64, acknowledged: u64, bytes: usize) -> Vec<u8> {
+        let (is_first, is_last) = (number == 1, false);
+        let head = PacketHead { number, first, arrived, acknowledged, is_first, is_last };
+        packet(&head, &vec![b'x'; bytes])
+    }
+
+    #[test]
+    fn a_message_in_pieces_that_is_too_large_is_refused_and_its_bytes_are_forgotten() {
+        let mut link = Link::new(MOST);
+        for number in 1..=4 {
+            assert_eq!(link.on_packet(&made(number, 1, 0, 0, PIECE_BYTES)), Ok(Vec::new()));
+        }
+        let error = link.on_packet(&made(5, 1, 0, 0, 1)).unwrap_err();
+        assert!(error.contains(&format!("more than {MOST} bytes")), "{error}");
+        assert_eq!(link.partial, None);
+        for number in 6..400 {
+            assert_eq!(link.on_packet(&made(number, 1, 0, 0, PIECE_BYTES)), Ok(Vec::new()));
+        }
+        assert_eq!(link.partial, None);
+    }
+
+    #[test]
+    fn numbers_and_pieces_that_the_other_end_cannot_have_sent_are_refused() {
+        let most = u64::MAX;
+        let mut link = Link::new(MOST);
+        link.send(&"one");
+        for (packet, why) in [
+            (made(most, most, 0, 0, 1), "comes next"),
+            (made(1, 2, 0, 0, 1), "none before 2"),
+            (made(0, 1, most, 0, 0), "only 1 were sent"),
+            (made(0, 1, 0, 2, 0), "message 2 has arrived, and only 1 were sent"),
+            (made(1, 1, 0, 0, PIECE_BYTES + 1), "a piece of 524289 bytes: 524288 at most"),
+        ] {
+            let error = link.on_packet(&packet).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        assert!(!link.is_empty(), "nothing was acknowledged");
+        assert_eq!(carry(&mut link, &mut Link::new(MOST), at(1)), ["one"]);
+    }
+
+    #[test]
+    fn an_order_that_is_too_large_is_not_sent() {
+        let mut link = Link::new(MOST);
+        let error = link.try_send(&"x".repeat(MESSAGE_BYTES_MAX)).unwrap_err();
+        assert!(error.contains("67108866 bytes") && error.contains("67108864 at most"), "{error}");
+        assert!(link.is_empty());
     }
 }

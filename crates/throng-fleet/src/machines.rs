@@ -87,10 +87,10 @@ impl Machines {
         lost_wait: Duration,
     ) -> Self {
         let machine = |member: &Member| Machine {
-            name: member.name.clone(),
+            name: member.name.to_string(),
             share: member.share,
-            boot_id: member.facts.boot_id.clone(),
-            net_namespace: member.facts.net_namespace.clone(),
+            boot_id: member.facts.boot_id.as_deref().map(str::to_owned),
+            net_namespace: member.facts.net_namespace.as_deref().map(str::to_owned),
             state: MachineState::Running,
             last: LoadReport::default(),
             reports: 0,
@@ -148,27 +148,38 @@ impl Machines {
 
     /// Adds the report of a machine. What was measured in a report counts once, although another
     /// coordinator may have recorded it before it was gone.
-    pub(crate) fn add_report(&mut self, member: usize, report: LoadReport) {
+    ///
+    /// # Errors
+    /// No machine with that share can have measured this: nothing of it is added.
+    pub(crate) fn add_report(
+        &mut self,
+        member: usize,
+        report: LoadReport,
+        now: Instant,
+    ) -> Result<(), String> {
         let machine = &mut self.machines[member];
         if report.number < machine.last.number {
-            return;
+            return Ok(());
         }
+        let own = self.collector.latest().skip(machine.slots().start);
+        let own: Vec<_> = own.take(machine.share.cores()).collect();
+        // A sum of cores is more than each of them has counted.
+        let before = if machine.is_summed { &[][..] } else { &own[..] };
+        report.check(machine.share, before, now.since(self.start_at))?;
         let is_counted = report.number <= machine.reports;
         let mut report = if is_counted { report.totals() } else { report };
         machine.reports = machine.reports.max(report.number);
         // A core that was too busy to answer is missing.
         machine.is_summed &= report.cores.len() < machine.share.cores();
         let start_there = Instant::from_nanos(report.start_nanos);
+        let elapsed = Duration::from_micros(report.at_us);
         for mut stats in std::mem::take(&mut report.cores) {
-            if stats.core_id >= machine.share.cores() {
-                continue;
-            }
             machine.lag.merge(&stats.lag);
             machine.connect.merge(&stats.connect);
             for answers in [&stats.message, &stats.push, &stats.http] {
                 machine.message.merge(answers);
             }
-            stats.move_moments(start_there, self.start_at);
+            stats.move_moments(start_there, self.start_at, elapsed);
             let slot = machine.share.slot(stats.core_id).0;
             if machine.is_summed {
                 // The sum has the counters of this core, too.
@@ -191,7 +202,7 @@ impl Machines {
                 Some(RunEventKind::PortsExhausted { source })
             }
             RunEventKind::GeneratorFdsExhausted { core } => {
-                Some(RunEventKind::GeneratorFdsExhausted { core: first + core })
+                Some(RunEventKind::GeneratorFdsExhausted { core: first.saturating_add(core) })
             }
             other => Some(other),
         });
@@ -210,6 +221,7 @@ impl Machines {
             machine.kernel_before = Some(report.kernel.clone());
         }
         machine.last = report;
+        Ok(())
     }
 
     /// Reports whether the totals of a machine are as high as those that are recorded.
@@ -232,11 +244,22 @@ impl Machines {
         }
     }
 
-    /// Passes what cores say to those of other machines.
-    pub(crate) fn exchange(&mut self, messages: Vec<PeerMessage>, now: Instant) {
-        let now = now.since(self.start_at);
-        let orders = messages.into_iter().flat_map(|message| self.hub.take(message, now));
-        self.peer_orders.extend(orders);
+    /// Passes what cores of a machine say to those of other machines.
+    ///
+    /// # Errors
+    /// No core of that machine can say this.
+    pub(crate) fn exchange(
+        &mut self,
+        member: usize,
+        messages: Vec<PeerMessage>,
+        now: Instant,
+    ) -> Result<(), String> {
+        let (now, own) = (now.since(self.start_at), self.machines[member].slots());
+        for message in messages {
+            let orders = self.hub.take(message, &own, now)?;
+            self.peer_orders.extend(orders);
+        }
+        Ok(())
     }
 
     /// Returns what cores are to hear of others, by the indexes of their machines.
@@ -299,10 +322,11 @@ impl Machines {
             let process = &machine.last.process;
             let sum = &mut interval.process;
             sum.pid = 0;
-            sum.rss_bytes += process.rss_bytes;
-            sum.rss_bytes_at_start += process.rss_bytes_at_start;
-            sum.cpu_user_us += process.cpu_user_us;
-            sum.cpu_system_us += process.cpu_system_us;
+            sum.rss_bytes = sum.rss_bytes.saturating_add(process.rss_bytes);
+            sum.rss_bytes_at_start =
+                sum.rss_bytes_at_start.saturating_add(process.rss_bytes_at_start);
+            sum.cpu_user_us = sum.cpu_user_us.saturating_add(process.cpu_user_us);
+            sum.cpu_system_us = sum.cpu_system_us.saturating_add(process.cpu_system_us);
             interval.cpu_us_per_core.extend(&machine.last.cpu_us_per_core);
         }
         for (sum, (opened, waiting_most)) in interval.cues.iter_mut().zip(self.hub.cues()) {
@@ -334,10 +358,10 @@ impl Machines {
             sum.programs.extend(programs.iter().cloned());
             if let Some(used) = used {
                 let all = sum.machine.get_or_insert_with(MachineUse::default);
-                all.cpus += used.cpus;
-                all.cpu_busy_us += used.cpu_busy_us;
-                all.cpu_idle_us += used.cpu_idle_us;
-                all.cpu_stolen_us += used.cpu_stolen_us;
+                all.cpus = all.cpus.saturating_add(used.cpus);
+                all.cpu_busy_us = all.cpu_busy_us.saturating_add(used.cpu_busy_us);
+                all.cpu_idle_us = all.cpu_idle_us.saturating_add(used.cpu_idle_us);
+                all.cpu_stolen_us = all.cpu_stolen_us.saturating_add(used.cpu_stolen_us);
             }
         }
         sum.programs.sort_by_key(|program| std::cmp::Reverse(program.millicpus));
@@ -485,7 +509,10 @@ impl Machine {
         let grown_us = self.last.at_us.saturating_sub(before_us);
         let used = self.last.cpu_us_per_core.iter().zip(&before);
         let busiest_us = used.map(|(now, before)| now.saturating_sub(*before)).max();
-        (grown_us, busiest_us.filter(|_| grown_us > 0).map(|us| 1_000 * us / grown_us))
+        (
+            grown_us,
+            busiest_us.filter(|_| grown_us > 0).map(|us| us.saturating_mul(1_000) / grown_us),
+        )
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
+use throng_bus::{Name, Text};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerMessage, PeerOrder};
 use throng_load::schedule::MachineShare;
@@ -16,32 +17,37 @@ use throng_report::{
 
 use crate::scenario_bundle::ScenarioBundle;
 use crate::shared_limit::SharedLimit;
+use crate::within::{self, LABELS_MAX};
 
 /// What an agent is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentFacts {
     /// Its name, which no other agent of its group has.
-    pub name: String,
+    pub name: Name,
     /// Tells this process from one that had the name before.
-    pub incarnation: String,
+    pub incarnation: Name,
     /// Name of its machine.
-    pub host: String,
+    pub host: Name,
     /// Labels that its user gave it: `eu`, `large`.
-    pub labels: Vec<String>,
+    #[serde(deserialize_with = "within::few::<_, _, LABELS_MAX>")]
+    pub labels: Vec<Name>,
     /// Its version of throng.
-    pub version: String,
+    pub version: Text,
     /// CPUs that it may use.
+    #[serde(deserialize_with = "within::cpus")]
     pub cpus: usize,
     /// Memory of its machine in bytes, if it is known.
+    #[serde(default, deserialize_with = "within::some_count")]
     pub memory_bytes: Option<u64>,
     /// Open files that one of its threads may have.
+    #[serde(deserialize_with = "within::count")]
     pub fds: u64,
     /// Connections over TCP that the limits of its machine allow, if they are known.
     pub capacity: Option<AgentCapacity>,
     /// Id of the machine's running kernel: agents with the same one share its CPUs.
-    pub boot_id: Option<String>,
+    pub boot_id: Option<Text>,
     /// Its network namespace: agents with the same one share its counters.
-    pub net_namespace: Option<String>,
+    pub net_namespace: Option<Text>,
     /// Process id.
     pub pid: u32,
 }
@@ -50,16 +56,17 @@ pub struct AgentFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentCapacity {
     /// Number of connections.
+    #[serde(deserialize_with = "within::count")]
     pub connections: u64,
     /// The limit that allows no more.
-    pub limit: String,
+    pub limit: Text,
 }
 
 /// What an agent's machine can do at most, as it measured last.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentCalibration {
     /// Protocol and kind of messages that it measured: `tcp, answered`.
-    pub traffic: String,
+    pub traffic: Text,
     /// The maximum.
     pub ceiling: Ceiling,
 }
@@ -89,7 +96,7 @@ pub struct Hello {
     pub busy: Option<HeldRun>,
     /// Runs that have ended, and of which it still has results or totals. An agent of an earlier
     /// version does not tell them.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "within::few::<_, _, KEPT_RUNS_MAX>")]
     pub kept: Vec<HeldRun>,
     /// The question that it answers.
     pub answers: Option<Question>,
@@ -130,7 +137,7 @@ pub struct HeldRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Who asks.
-    pub asker: String,
+    pub asker: Name,
     /// The asker's monotonic clock, in microseconds.
     pub asked_us: u64,
 }
@@ -139,9 +146,9 @@ pub struct Question {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunKey {
     /// Id of the run.
-    pub run: String,
-    /// The coordinator's process: `name@host`, and a number.
-    pub coordinator: String,
+    pub run: Name,
+    /// The coordinator's process: the name of its machine, and a number.
+    pub coordinator: Name,
 }
 
 /// A packet of the link between a coordinator and an agent, and what it belongs to.
@@ -150,9 +157,9 @@ pub struct Envelope {
     /// The run.
     pub key: RunKey,
     /// The agent.
-    pub agent: String,
+    pub agent: Name,
     /// The process of the agent.
-    pub incarnation: String,
+    pub incarnation: Name,
 }
 
 /// A coordinator's order to an agent.
@@ -208,9 +215,9 @@ pub struct StartOrder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Steering {
     /// Start so many more users.
-    AddUsers(u64),
+    AddUsers(#[serde(deserialize_with = "within::count")] u64),
     /// Stop so many users.
-    StopUsers(u64),
+    StopUsers(#[serde(deserialize_with = "within::count")] u64),
     /// Start no users until [`Steering::Resume`].
     Pause,
     /// Go on.
@@ -225,36 +232,43 @@ pub enum AgentMessage {
     /// It is ready for the run.
     Ready(Box<Readiness>),
     /// It cannot make the run, for this reason.
-    CannotRun(String),
+    CannotRun(#[serde(deserialize_with = "within::reason")] String),
     /// What it has measured.
     Report(Box<LoadReport>),
     /// What its cores say to those of other agents.
     Peers(Vec<PeerMessage>),
     /// Its load has ended unexpectedly, for this reason.
-    Failed(String),
+    Failed(#[serde(deserialize_with = "within::reason")] String),
 }
 
 /// An agent that is ready, and what it found about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Readiness {
     /// Addresses of the target.
+    #[serde(deserialize_with = "within::few::<_, _, TARGETS_MAX>")]
     pub targets: Vec<SocketAddr>,
     /// The limit that refuses its part of the run, with what to do; none if it fits.
+    #[serde(deserialize_with = "within::some_reason")]
     pub refusal: Option<String>,
     /// Limits at which connections may fail.
+    #[serde(deserialize_with = "within::reasons")]
     pub warnings: Vec<String>,
     /// Connections that its part of the run has at most.
+    #[serde(deserialize_with = "within::count")]
     pub connections: u64,
     /// Connections that it can hold.
+    #[serde(deserialize_with = "within::some_count")]
     pub capacity: Option<u64>,
     /// The limit that allows no more.
+    #[serde(deserialize_with = "within::some_line")]
     pub capacity_limit: Option<String>,
     /// Limits that it has once with all agents of its machine.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "within::few::<_, _, SHARED_LIMITS_MAX>")]
     pub shared_limits: Vec<SharedLimit>,
     /// The maximum of its load, if it was measured.
     pub ceiling: Option<Ceiling>,
     /// The reason why that was not measured.
+    #[serde(deserialize_with = "within::some_reason")]
     pub uncalibrated: Option<String>,
     /// True if the target is an address of its machine.
     pub target_is_here: bool,
@@ -275,6 +289,7 @@ pub struct LoadReport {
     /// `cores`.
     pub start_nanos: u64,
     /// Stats of its cores.
+    #[serde(deserialize_with = "within::few::<_, _, MACHINE_CORES_MAX>")]
     pub cores: Vec<CoreStats>,
     /// True while the load is paused.
     pub paused: bool,
@@ -287,8 +302,10 @@ pub struct LoadReport {
     /// Counters of its kernel.
     pub kernel: KernelCounters,
     /// Other programs that used its CPUs.
+    #[serde(deserialize_with = "within::few::<_, _, PROGRAMS_MAX>")]
     pub programs: Vec<ProgramUse>,
     /// What happened.
+    #[serde(deserialize_with = "within::few::<_, _, EVENTS_MAX>")]
     pub events: Vec<RunEventKind>,
     /// True for the last one: the load has ended.
     pub is_last: bool,
@@ -302,13 +319,30 @@ impl LoadReport {
     }
 }
 
+/// Runs that an agent says it keeps, at most: it keeps four.
+const KEPT_RUNS_MAX: usize = 16;
+/// Addresses of a target at most.
+const TARGETS_MAX: usize = 4_096;
+/// Limits that an agent shares at most.
+const SHARED_LIMITS_MAX: usize = 16;
+/// Cores of an agent at most.
+const MACHINE_CORES_MAX: usize = 1 << 13;
+/// Programs that a report names at most.
+const PROGRAMS_MAX: usize = 100;
+/// Events of one report at most.
+const EVENTS_MAX: usize = 1_000;
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
     fn hello() -> Hello {
         Hello {
-            facts: AgentFacts { name: "a".into(), ..AgentFacts::default() },
+            facts: AgentFacts { name: name("a"), cpus: 1, ..AgentFacts::default() },
             calibration: None,
             busy: None,
             kept: Vec::new(),
@@ -320,10 +354,10 @@ mod tests {
     #[test]
     fn a_hello_tells_the_capacity_and_the_calibration() {
         let mut hello = hello();
-        let limit = "ports".to_owned();
+        let limit = Text::cut("ports");
         hello.facts.capacity = Some(AgentCapacity { connections: 28_232, limit });
         let ceiling = Ceiling { connects_per_s: Some(21_000.0), ..Ceiling::default() };
-        hello.calibration = Some(AgentCalibration { traffic: "tcp, answered".into(), ceiling });
+        hello.calibration = Some(AgentCalibration { traffic: Text::cut("tcp, answered"), ceiling });
         let bytes = serde_json::to_vec(&hello).unwrap();
         assert_eq!(serde_json::from_slice::<Hello>(&bytes).unwrap(), hello);
         let calibration = hello.calibration.unwrap();
@@ -348,5 +382,38 @@ mod tests {
         fields.insert("busy".into(), busy);
         let hello = serde_json::from_value::<Hello>(value).unwrap();
         assert!(hello.has_of("r") && hello.kept.is_empty());
+    }
+
+    #[test]
+    fn a_hello_with_a_text_or_a_number_that_no_agent_has_is_none() {
+        let mut good = hello();
+        good.calibration = Some(AgentCalibration::default());
+        good.facts.capacity = Some(AgentCapacity { connections: 1, limit: Text::default() });
+        let good = serde_json::to_value(good).unwrap();
+        let title = "x\u{1b}]0;PWNED\u{7}";
+        let change = |path: &str, wrong: serde_json::Value| {
+            let mut value = good.clone();
+            *value.pointer_mut(path).unwrap() = wrong;
+            serde_json::from_value::<Hello>(value).unwrap_err().to_string()
+        };
+        for path in ["name", "incarnation", "host", "version"] {
+            let error = change(&format!("/facts/{path}"), title.into());
+            assert!(error.contains("is no name") || error.contains("\\u{1b}"), "{error}");
+        }
+        for path in ["/calibration/traffic", "/facts/capacity/limit"] {
+            assert!(change(path, "\u{202e}".into()).contains("\\u{202e}"), "{path}");
+        }
+        change("/facts/labels", vec![title].into());
+        change("/facts/labels", vec!["a"; LABELS_MAX + 1].into());
+        change("/facts/boot_id", title.into());
+        for path in ["memory_bytes", "fds", "capacity/connections"] {
+            change(&format!("/facts/{path}"), u64::MAX.into());
+        }
+        change("/facts/cpus", (1_u64 << 60).into());
+        let held = serde_json::json!({"run": title, "coordinator": "c"});
+        change("/busy", held.clone());
+        change("/kept", vec![held].into());
+        let kept = serde_json::json!({"run": "r", "coordinator": "c"});
+        change("/kept", vec![kept; KEPT_RUNS_MAX + 1].into());
     }
 }

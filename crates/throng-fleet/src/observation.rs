@@ -4,17 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_bus::{Bus, BusError, BusSubscription};
+use throng_bus::{Bus, BusError, BusSubscription, Name, PAYLOAD_BYTES_MAX};
+use throng_driver::Clock;
 use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
-use throng_report::watch::WatchHeader;
+use throng_report::watch::{WatchHeader, WatchLine};
 
+use crate::names::KnownNames;
 use crate::observer::{ObserverHello, ObserverSample};
-use crate::subjects::GroupSubjects;
+use crate::report_bounds::check_use;
+use crate::subjects::{GroupSubjects, speaker};
+use crate::within::{self, OBSERVER_BYTES_MAX};
 
 /// The observers of a group, as far as they have been heard since the subscription.
 pub struct Observers {
     hellos: BusSubscription,
-    known: BTreeMap<String, ObserverHello>,
+    known: KnownNames<ObserverHello>,
 }
 
 impl Observers {
@@ -24,17 +28,21 @@ impl Observers {
     /// The bus is away.
     pub fn listen(bus: &dyn Bus, subjects: &GroupSubjects) -> Result<Self, BusError> {
         let hellos = bus.subscribe(&subjects.observers())?;
-        Ok(Self { hellos, known: BTreeMap::new() })
+        Ok(Self { hellos, known: KnownNames::default() })
     }
 
     /// Returns those that have been heard so far, by their names.
     pub fn known(&mut self) -> &BTreeMap<String, ObserverHello> {
         while let Ok(Some(message)) = self.hellos.try_next() {
-            if let Ok(hello) = serde_json::from_slice::<ObserverHello>(&message.payload) {
-                self.known.insert(hello.facts.name.clone(), hello);
+            let hello = within::read::<ObserverHello>(&message.payload, OBSERVER_BYTES_MAX);
+            if let Ok(hello) = hello
+                && hello.facts.name == speaker(&message.subject)
+            {
+                let name = hello.facts.name.clone();
+                self.known.insert(&name, hello, Clock.now(), |_| false);
             }
         }
-        &self.known
+        self.known.known()
     }
 }
 
@@ -78,16 +86,17 @@ impl WatchSource for BusWatch {
 /// not the same.
 struct SampleLines {
     samples: BusSubscription,
-    incarnation: String,
+    incarnation: Name,
 }
 
 impl WatchLines for SampleLines {
     fn next(&mut self) -> Result<NextLine, String> {
         match self.samples.next_within(PATIENCE) {
             Ok(Some(message)) => {
-                let sample = serde_json::from_slice::<ObserverSample>(&message.payload);
+                let sample = within::read::<ObserverSample>(&message.payload, PAYLOAD_BYTES_MAX);
                 Ok(match sample {
                     Ok(sample) if sample.incarnation != self.incarnation => NextLine::Nothing,
+                    Ok(sample) if !is_of_a_machine(&sample.line) => NextLine::Unknown,
                     Ok(sample) => NextLine::Line(sample.line.into()),
                     Err(_) => NextLine::Unknown,
                 })
@@ -98,8 +107,38 @@ impl WatchLines for SampleLines {
     }
 }
 
+/// Reports whether a machine can have these numbers.
+fn is_of_a_machine(line: &WatchLine) -> bool {
+    let WatchLine { process, machine, programs, kernel, .. } = line;
+    check_use(process.as_ref(), machine.as_ref(), programs, kernel).is_ok()
+}
+
 /// Time in which an observer says who it is: some of its hellos, in case the bus loses one.
 const HELLO_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Time for which the recorder's thread waits for a line.
 const PATIENCE: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use throng_bus::MemoryBus;
+    use throng_report::MachineUse;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_that_no_machine_makes_is_passed_over() {
+        let bus = MemoryBus::new();
+        let samples = bus.subscribe("s").unwrap();
+        let mut lines = SampleLines { samples, incarnation: Name::default() };
+        let mut next = |cpu_busy_us| {
+            let machine = Some(MachineUse { cpu_busy_us, ..MachineUse::default() });
+            let line = WatchLine { machine, ..WatchLine::default() };
+            let sample = ObserverSample { incarnation: Name::default(), line };
+            bus.publish("s", &serde_json::to_vec(&sample).unwrap()).unwrap();
+            lines.next().unwrap()
+        };
+        assert!(matches!(next(7), NextLine::Line(_)));
+        assert!(matches!(next(u64::MAX), NextLine::Unknown));
+    }
+}

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
-use throng_bus::{Bus, BusMonitor};
+use throng_bus::{Bus, BusMonitor, Name, Text};
 use throng_lab::watch::HostWatch;
 use throng_report::watch::{WatchHeader, WatchLine};
 
-use crate::agent_facts::{host_name, random_id, version};
+use crate::agent_facts::{agent_name, host_name, random_id, version};
 use crate::agent_note::AgentNote;
 use crate::link::KEEP_ALIVE;
 use crate::subjects::GroupSubjects;
@@ -19,7 +19,7 @@ pub struct ObserverHello {
     /// The observer.
     pub facts: ObserverFacts,
     /// The program that it observes and its process id, if it is found.
-    pub program: Option<(String, u32)>,
+    pub program: Option<(Text, u32)>,
     /// The first line of its samples.
     pub observes: WatchHeader,
 }
@@ -28,23 +28,23 @@ pub struct ObserverHello {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObserverFacts {
     /// Its name, which no other observer of its group has.
-    pub name: String,
+    pub name: Name,
     /// Tells this process from one that had the name before.
-    pub incarnation: String,
+    pub incarnation: Name,
     /// Name of its machine.
-    pub host: String,
+    pub host: Name,
     /// Its version of throng.
-    pub version: String,
+    pub version: Text,
     /// Process id.
     pub pid: u32,
 }
 
 impl ObserverFacts {
     /// Returns the facts of this process. Without a name, it gets that of its machine and a number.
-    fn of_this_process(name: Option<String>) -> Self {
+    fn of_this_process(name: Option<Name>) -> Self {
         let (host, incarnation) = (host_name(), random_id());
         Self {
-            name: name.unwrap_or_else(|| format!("{host}-{}", &incarnation[..4])),
+            name: name.unwrap_or_else(|| agent_name(&host, &incarnation)),
             incarnation,
             host,
             version: version(),
@@ -56,7 +56,7 @@ impl ObserverFacts {
 /// A sample, and the process that took it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ObserverSample {
-    pub(crate) incarnation: String,
+    pub(crate) incarnation: Name,
     pub(crate) line: WatchLine,
 }
 
@@ -74,7 +74,7 @@ pub struct Observer {
 impl Observer {
     /// Creates an observer that publishes a sample every `interval`.
     pub fn new(
-        name: Option<String>,
+        name: Option<Name>,
         subjects: GroupSubjects,
         bus: Arc<dyn Bus>,
         interval: Duration,
@@ -109,7 +109,7 @@ impl Observer {
             self.hello_due = Instant::now() + KEEP_ALIVE;
             let bytes = serde_json::to_vec(self.hello(watch)).expect("a hello is JSON");
             // While the bus is away, nothing can be said.
-            _ = self.bus.publish(&self.subjects.observers(), &bytes);
+            _ = self.bus.publish(&self.subjects.observer(&self.facts.name), &bytes);
         }
         let sample = ObserverSample { incarnation: self.facts.incarnation.clone(), line };
         let bytes = serde_json::to_vec(&sample).expect("a sample is JSON");
@@ -118,7 +118,7 @@ impl Observer {
 
     /// Returns what it says about itself. The limits of a process are read when it is another one.
     fn hello(&mut self, watch: &HostWatch) -> &ObserverHello {
-        let program = watch.owner().ok().map(|owner| (owner.program.clone(), owner.pid));
+        let program = watch.owner().ok().map(|owner| (Text::cut(&owner.program), owner.pid));
         let known = self.hello.take().filter(|known| known.program == program);
         let facts = self.facts.clone();
         let hello = known.unwrap_or_else(|| ObserverHello {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_bus::{Bus, BusDenial, BusError, BusSubscription};
+use throng_bus::{Bus, BusDenial, BusError, BusSubscription, Name, PAYLOAD_BYTES_MAX};
 use throng_driver::Clock;
 
-use crate::agent_facts::{host_name, random_id};
+use crate::agent_facts::process_name;
 use crate::agent_process::END_TIMEOUT;
 use crate::message::AgentFacts;
 use crate::request::{AgentAnswer, AgentWish, Answer, LogLine, Request};
-use crate::subjects::GroupSubjects;
+use crate::subjects::{GroupSubjects, speaker};
+use crate::within;
 
 /// A process that asks agents of a group to end, or for their last lines.
 ///
@@ -19,7 +20,7 @@ use crate::subjects::GroupSubjects;
 pub struct Requester {
     bus: Arc<dyn Bus>,
     subjects: GroupSubjects,
-    name: String,
+    name: Name,
     answers: BusSubscription,
 }
 
@@ -62,7 +63,7 @@ impl Requester {
     /// # Errors
     /// The bus is away.
     pub fn join(bus: Arc<dyn Bus>, subjects: GroupSubjects) -> Result<Self, BusError> {
-        let name = format!("{}-{}", host_name(), random_id());
+        let name = process_name();
         let answers = bus.subscribe(&subjects.answers(&name))?;
         Ok(Self { bus, subjects, name, answers })
     }
@@ -102,8 +103,8 @@ impl Requester {
         let mut take = |index: usize, answer| {
             let end = match answer {
                 AgentAnswer::Ended => AgentEnd::Ended,
-                AgentAnswer::Busy { run } => AgentEnd::Busy(run),
-                AgentAnswer::Keeps { run } => AgentEnd::Keeps(run),
+                AgentAnswer::Busy { run } => AgentEnd::Busy(run.to_string()),
+                AgentAnswer::Keeps { run } => AgentEnd::Keeps(run.to_string()),
                 AgentAnswer::Ending => {
                     is_ending[index] = true;
                     return false;
@@ -125,15 +126,17 @@ impl Requester {
     pub fn stop(
         &self,
         agents: &[&AgentFacts],
-        run: &str,
+        run: &Name,
         mut heard: impl FnMut(&AgentFacts, AgentStop),
     ) {
-        let wish = AgentWish::Stop { run: run.to_owned() };
+        let wish = AgentWish::Stop { run: run.clone() };
         let mut has_answered = vec![false; agents.len()];
         self.ask(agents, &wish, ANSWER_PATIENCE, |index, answer| {
             let stop = match answer {
                 AgentAnswer::Stopping => AgentStop::Stopping,
-                AgentAnswer::Coordinated { coordinator } => AgentStop::Coordinated(coordinator),
+                AgentAnswer::Coordinated { coordinator } => {
+                    AgentStop::Coordinated(coordinator.to_string())
+                }
                 AgentAnswer::Forgotten => AgentStop::Forgotten,
                 AgentAnswer::LoadEnded => AgentStop::LoadEnded,
                 AgentAnswer::NotMade => AgentStop::NotMade,
@@ -183,8 +186,12 @@ impl Requester {
                 return;
             };
             let Some(message) = message else { continue };
-            let Ok(answer) = serde_json::from_slice::<Answer>(&message.payload) else { continue };
-            let is_from = |agent: &&AgentFacts| agent.incarnation == answer.incarnation;
+            let answer = within::read::<Answer>(&message.payload, PAYLOAD_BYTES_MAX);
+            let Ok(answer) = answer else { continue };
+            let speaker = speaker(&message.subject);
+            let is_from = |agent: &&AgentFacts| {
+                agent.incarnation == answer.incarnation && agent.name == speaker
+            };
             let Some(index) = agents.iter().position(is_from) else { continue };
             if state[index] != AnswerState::Done {
                 let is_done = take(index, answer.answer);
@@ -235,7 +242,7 @@ mod tests {
 
     /// An agent on a thread, which ends when it is asked to.
     fn agent(bus: &MemoryBus, group: &str) -> (AgentFacts, JoinHandle<()>) {
-        let facts = AgentFacts::of_this_process(Some("a".into()), Vec::new());
+        let facts = AgentFacts::of_this_process(Name::new("a").ok(), Vec::new());
         let (name, subjects, bus) = (facts.clone(), subjects(group), Arc::new(bus.clone()));
         let (joined, has_joined) = mpsc::channel();
         let thread = std::thread::spawn(move || {
@@ -250,7 +257,7 @@ mod tests {
         Requester::join(Arc::new(bus.clone()), subjects(group)).unwrap()
     }
 
-    fn end(requester: &Requester, agents: &[&AgentFacts]) -> Vec<(String, AgentEnd)> {
+    fn end(requester: &Requester, agents: &[&AgentFacts]) -> Vec<(Name, AgentEnd)> {
         let mut ends = Vec::new();
         requester.end(agents, false, |agent, end| ends.push((agent.incarnation.clone(), end)));
         ends

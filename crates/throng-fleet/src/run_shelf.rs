@@ -73,7 +73,7 @@ impl RunShelf {
             }
             let was_delivered = std::mem::replace(is_delivered, run.is_delivered());
             if *is_delivered && !was_delivered {
-                delivered.push(AgentAction::Say(AgentNote::Delivered(run.key().run.clone())));
+                delivered.push(AgentAction::Say(AgentNote::Delivered(run.key().run.to_string())));
             }
         }
         delivered

@@ -3,17 +3,21 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
+use throng_bus::Text;
 use throng_doctor::preflight::Check;
 use throng_lab::{boot_id, net_namespace};
+
+use crate::within;
 
 /// A limit that an agent shares with all agents that name the same place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedLimit {
     /// The limit, as the system writes it.
-    pub limit: String,
+    pub limit: Text,
     /// Where it holds: the machine, or source addresses in a network namespace.
-    pub place: String,
+    pub place: Text<PLACE_BYTES_MAX>,
     /// Connections of all agents there that it allows.
+    #[serde(deserialize_with = "within::count")]
     pub connections: u64,
 }
 
@@ -34,8 +38,12 @@ impl SharedLimit {
                 _ => return None,
             };
             let connections = check.holds.filter(|_| check.stops)?;
-            Some(Self { limit: check.limit.clone(), place, connections })
+            let (limit, place) = (Text::cut(&check.limit), Text::cut(&place));
+            Some(Self { limit, place, connections })
         };
         checks.iter().filter_map(shared).collect()
     }
 }
+
+/// Bytes of a place at most: it has the source addresses of an agent.
+const PLACE_BYTES_MAX: usize = 4 << 10;

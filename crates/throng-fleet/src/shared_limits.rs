@@ -110,7 +110,7 @@ fn groups(agents: &[(String, Readiness)]) -> Vec<SharedGroup> {
     for (index, (_, readiness)) in agents.iter().enumerate() {
         for SharedLimit { limit, place, connections } in &readiness.shared_limits {
             let group = groups.entry((place, limit)).or_insert_with(|| SharedGroup {
-                limit: limit.clone(),
+                limit: limit.to_string(),
                 connections: 0,
                 members: Vec::new(),
             });
@@ -126,6 +126,8 @@ fn groups(agents: &[(String, Readiness)]) -> Vec<SharedGroup> {
 
 #[cfg(test)]
 mod tests {
+    use throng_bus::Text;
+
     use super::*;
 
     const PORTS: &str = "net.ipv4.ip_local_port_range";
@@ -137,8 +139,8 @@ mod tests {
         shared: &[(&str, &str, u64)],
     ) -> (String, Readiness) {
         let limit = |(limit, place, connections): &(&str, &str, u64)| SharedLimit {
-            limit: (*limit).to_owned(),
-            place: (*place).to_owned(),
+            limit: Text::cut(limit),
+            place: Text::cut(place),
             connections: *connections,
         };
         let readiness = Readiness {

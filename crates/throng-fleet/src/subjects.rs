@@ -27,14 +27,24 @@ impl GroupSubjects {
         format!("throng.{}.questions", self.group)
     }
 
-    /// What agents say about themselves.
+    /// What all agents say about themselves: a pattern.
     pub fn hellos(&self) -> String {
-        format!("throng.{}.hellos", self.group)
+        self.hello("*")
     }
 
-    /// What observers say about themselves.
+    /// What an agent says about itself.
+    pub fn hello(&self, agent: &str) -> String {
+        format!("throng.{}.hellos.{agent}", self.group)
+    }
+
+    /// What all observers say about themselves: a pattern.
     pub fn observers(&self) -> String {
-        format!("throng.{}.observers", self.group)
+        self.observer("*")
+    }
+
+    /// What an observer says about itself.
+    pub fn observer(&self, observer: &str) -> String {
+        format!("throng.{}.observers.{observer}", self.group)
     }
 
     /// The samples of an observer.
@@ -52,15 +62,36 @@ impl GroupSubjects {
         format!("throng.{}.request.{name}", self.group)
     }
 
-    /// Answers to the process that asked.
+    /// Answers of all agents to the process that asked: a pattern.
     pub fn answers(&self, asker: &str) -> String {
-        format!("throng.{}.answer.{asker}", self.group)
+        self.answer(asker, "*")
     }
 
-    /// Packets to a coordinator.
-    pub fn to_coordinator(&self, coordinator: &str) -> String {
-        format!("throng.{}.coordinator.{coordinator}", self.group)
+    /// Answers of an agent to the process that asked.
+    pub fn answer(&self, asker: &str, agent: &str) -> String {
+        format!("throng.{}.answer.{asker}.{agent}", self.group)
     }
+
+    /// Packets of all agents to a coordinator: a pattern.
+    pub fn from_agents(&self, coordinator: &str) -> String {
+        self.to_coordinator(coordinator, "*")
+    }
+
+    /// Packets of an agent to a coordinator.
+    pub fn to_coordinator(&self, coordinator: &str, agent: &str) -> String {
+        format!("throng.{}.coordinator.{coordinator}.{agent}", self.group)
+    }
+
+    /// Reports whether a message under `subject` is what an agent says about itself.
+    pub fn is_hello(&self, subject: &str) -> bool {
+        subject.split('.').nth(2) == Some("hellos")
+    }
+}
+
+/// Returns the name of the process that speaks under a subject: its last part. A bus with users
+/// lets each process speak under its own name alone, so a message that names another one is forged.
+pub(crate) fn speaker(subject: &str) -> &str {
+    subject.rsplit('.').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -73,6 +104,10 @@ mod tests {
         let theirs = GroupSubjects::new("team-b").unwrap();
         assert_eq!(ours.to_agent("web_1"), "throng.team-a.agent.web_1");
         assert_ne!(ours.hellos(), theirs.hellos());
+        for own in [ours.hello("a"), ours.to_coordinator("c", "a"), ours.answer("c", "a")] {
+            assert_eq!(speaker(&own), "a");
+        }
+        assert!(ours.is_hello(&ours.hello("a")) && !ours.is_hello(&ours.to_coordinator("c", "a")));
         for wrong in ["", "a.b", "a b", "*", ">", &"x".repeat(65)] {
             assert!(GroupSubjects::new(wrong).is_err(), "{wrong}");
         }

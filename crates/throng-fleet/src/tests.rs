@@ -4,6 +4,7 @@
 //! Whatever happens, the run file must add up: [`World::check_sums`].
 
 mod faults;
+mod hostile;
 mod names;
 mod random;
 mod recorder;
@@ -14,3 +15,7 @@ mod world;
 use recorder::Recorder;
 use site::Site;
 use world::World;
+
+fn name(text: &str) -> throng_bus::Name {
+    throng_bus::Name::new(text).expect("a name")
+}

@@ -8,8 +8,10 @@
 //! ahead ([`OPENED_AHEAD`]): by then all machines know it, and all users of the group go on at the
 //! same time.
 
+pub mod bounds;
 mod hub;
 mod remote_cues;
+mod stats_bounds;
 
 use std::time::Duration;
 
@@ -97,6 +99,11 @@ impl PeerOrder {
     }
 }
 
+/// Users that one core can have: they take 3.4 GiB there. A larger number of another machine is
+/// refused.
+pub const CORE_USERS_MAX: u64 = 1 << 24;
+/// The time by which a moment of another machine may be ahead.
+pub const AHEAD_MAX: Duration = Duration::from_secs(60);
 /// The number of users that stands for all.
 pub(crate) const ALL_USERS: u64 = u64::MAX;
 /// Time between the decision that a group goes on and the moment at which it does.

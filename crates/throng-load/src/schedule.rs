@@ -19,7 +19,7 @@ pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
 pub use open::Arrivals;
 pub use paced::{Pace, PacedTurns};
 pub use rate_clock::RateClock;
-pub use share::MachineShare;
+pub use share::{MachineShare, RUN_CORES_MAX};
 
 use crate::scenario::Phase;
 use curve::RateCurve;

@@ -275,6 +275,43 @@ authorization {
 no_auth_user: "one"
 "#;
 
+#[test]
+fn with_a_login_of_its_own_an_agent_speaks_for_no_other() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/nats/nats-server.conf");
+    let Some(server) = NatsServer::start_with(&["--config", file]) else { return };
+    let connect = |user: &str| {
+        let address = format!("nats://{user}:change-me@127.0.0.1:{}", server.port());
+        let options = NatsOptions { address, name: user.into(), ..NatsOptions::default() };
+        NatsBus::connect(&options).unwrap()
+    };
+    let (team, one, web) = (connect("team-a"), connect("eu-1"), connect("web"));
+    let heard: Vec<_> = ["hellos.*", "coordinator.me.*", "answer.me.*", "observers.*", "samples.*"]
+        .map(|what| team.subscribe(&format!("throng.g.{what}")).unwrap())
+        .into();
+    for what in ["hellos", "coordinator.me", "answer.me"] {
+        one.publish(&format!("throng.g.{what}.eu-2"), b"forged").unwrap();
+        one.publish(&format!("throng.g.{what}.eu-1"), b"own").unwrap();
+    }
+    for what in ["observers", "samples"] {
+        web.publish(&format!("throng.g.{what}.other"), b"forged").unwrap();
+        web.publish(&format!("throng.g.{what}.web"), b"own").unwrap();
+    }
+    // Messages of one publisher come in order: the forged one would be the first.
+    heard.iter().for_each(|heard| assert_eq!(text(&take(heard, 1)[0]), "own"));
+    wait_until(|| one.denials_after(0).len() == 3 && web.denials_after(0).len() == 2);
+    let denied = &one.denials_after(0)[1];
+    assert_eq!(denied.subject, "throng.g.coordinator.me.eu-2");
+    assert_eq!(denied.needed(), "throng.g.coordinator.*.eu-2");
+    for pattern in ["throng.g.agent.eu-2", "throng.g.request.eu-2", "throng.g.hellos.*"] {
+        assert!(matches!(one.subscribe(pattern), Err(BusError::Denied(_))), "{pattern}");
+    }
+    for pattern in ["throng.g.questions", "throng.g.agent.eu-1", "throng.g.request.eu-1"] {
+        one.subscribe(pattern).unwrap();
+    }
+    one.publish("throng.g.agent.eu-2", b"an order").unwrap();
+    wait_until(|| one.denials_after(0).iter().any(|it| it.subject == "throng.g.agent.eu-2"));
+}
+
 fn wait_until(mut is_true: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_true() {

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use clap::Args;
+use throng_bus::Name;
 use throng_fleet::message::AgentFacts;
-use throng_fleet::{AgentProcess, Observer};
+use throng_fleet::{AgentProcess, AllowedTargets, LABELS_MAX, Observer, TargetNetwork};
 use throng_lab::watch::{HostWatch, WatchOptions};
 
 use crate::bus::{self, BusFlags};
@@ -24,11 +25,15 @@ pub(crate) struct Agent {
     #[command(flatten)]
     bus: BusFlags,
     /// Name of the agent [default: that of the machine, and a number]
-    #[arg(long, value_name = "NAME", value_parser = bus::group)]
-    name: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = bus::name)]
+    name: Option<Name>,
     /// Label by which runs choose agents, such as eu; repeatable
-    #[arg(long, value_name = "LABEL", value_parser = bus::group)]
-    label: Vec<String>,
+    #[arg(long, value_name = "LABEL", value_parser = bus::name)]
+    label: Vec<Name>,
+    /// Networks whose addresses this agent may load, whatever a run says [default: those that need
+    /// no permission on this machine: itself, its private networks, 198.18.0.0/15]
+    #[arg(long, value_name = "ADDR[/PREFIX],...", value_delimiter = ',')]
+    targets: Vec<TargetNetwork>,
     /// Connect from this address, or from all addresses of a network; repeatable
     #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
     source: Vec<sources::Network>,
@@ -40,8 +45,8 @@ pub(crate) struct Agent {
     no_calibrate: bool,
     /// Observe the server on this machine instead of loading one: its kernel and its process, for
     /// the runs of the group
-    #[arg(long, requires = "port", conflicts_with_all = ["label", "source", "calibrate",
-        "no_calibrate"])]
+    #[arg(long, requires = "port", conflicts_with_all = ["label", "source", "targets",
+        "calibrate", "no_calibrate"])]
     observe: bool,
     /// With --observe: port that the server listens on; repeatable
     #[arg(long, value_name = "PORT", requires = "observe")]
@@ -61,6 +66,7 @@ const EXAMPLES: &str = "\
 Examples:
   throng agent --bus nats://10.0.0.1:4222
   throng agent --bus nats://10.0.0.1:4222 --label eu --label large
+  throng agent --bus nats://10.0.0.1:4222 --targets 10.0.0.0/8,127.0.0.0/8
   throng agent --bus tls://bus.example:4222 --bus-credentials agent.creds
   throng agent --bus nats://10.0.0.1:4222 --bus-group team-a
   throng agent --bus nats://10.0.0.1:4222 --observe --port 4000
@@ -73,12 +79,18 @@ impl Agent {
         if self.observe {
             return self.observe();
         }
+        if self.label.len() > LABELS_MAX {
+            return Err(Failure::new(format!("--label: at most {LABELS_MAX} labels")));
+        }
         let sources = sources::addresses(&self.source)?;
         let facts = AgentFacts::of_this_process(self.name.clone(), self.label.clone());
         let interrupt = Interrupt::install(self.exit_with_parent)?;
         let bus = self.bus.connect(&format!("throng agent {}", facts.name))?;
         let mut agent = AgentProcess::new(facts, self.bus.subjects(), bus, sources)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
+        if !self.targets.is_empty() {
+            agent = agent.with_targets(AllowedTargets::Networks(self.targets.clone()));
+        }
         if !self.no_calibrate {
             agent = agent.calibrating(self.calibrate);
         }

@@ -13,6 +13,7 @@ mod up;
 
 use clap::{Args, Subcommand};
 use throng_base::units::show_duration;
+use throng_bus::Name;
 use throng_fleet::message::Hello;
 use throng_fleet::{KnownAgent, ObserverHello, Observers};
 use throng_report::render::{Align, Table, bytes, count, micros};
@@ -132,11 +133,11 @@ fn observer_table<'a>(observers: impl Iterator<Item = &'a ObserverHello>) -> Tab
             None => "unknown".to_owned(),
         };
         table.row([
-            facts.name.clone(),
-            facts.host.clone(),
+            facts.name.to_string(),
+            facts.host.to_string(),
             ports.join(" "),
             process,
-            facts.version.clone(),
+            facts.version.to_string(),
         ]);
     }
     table
@@ -173,8 +174,8 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
         let facts = &agent.hello.facts;
         let state = state(agent);
         table.row([
-            facts.name.clone(),
-            facts.host.clone(),
+            facts.name.to_string(),
+            facts.host.to_string(),
             facts.cpus.to_string(),
             facts.memory_bytes.map_or_else(String::new, |all| bytes(all as f64)),
             facts.capacity.as_ref().map_or_else(String::new, |it| count(it.connections as f64)),
@@ -184,8 +185,8 @@ fn table<'a>(agents: impl Iterator<Item = &'a KnownAgent>) -> Table {
                 .calibration
                 .as_ref()
                 .map_or_else(|| "not calibrated".to_owned(), ToString::to_string),
-            facts.version.clone(),
-            facts.labels.join(" "),
+            facts.version.to_string(),
+            facts.labels.iter().map(Name::as_str).collect::<Vec<_>>().join(" "),
             state,
         ]);
     }

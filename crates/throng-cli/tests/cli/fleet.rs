@@ -414,14 +414,14 @@ fn the_example_of_a_server_separates_teams_and_limits_each_kind_of_process() {
     let Some(fleet) = Fleet::start_with(&["--config", file]) else { return };
     let port = fleet.server.port();
     let as_user = |user: &str| format!("nats://{user}:change-me@127.0.0.1:{port}");
-    let mut agent = fleet.place.start(&["agent", "--bus", &as_user("agent-a"), "--name", "one"]);
+    let mut agent = fleet.place.start(&["agent", "--bus", &as_user("eu-1"), "--name", "eu-1"]);
     agent.line_with("waiting for a run");
-    fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0).stdout_contains(&["one"]);
-    fleet.run_with(&as_user("team-a"), &["logs", "one"]).exits_with(0);
+    fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0).stdout_contains(&["eu-1"]);
+    fleet.run_with(&as_user("team-a"), &["logs", "eu-1"]).exits_with(0);
     fleet.run_with(&as_user("team-b"), &["ls"]).exits_with(2);
     // An agent's login gives no orders, and the command says which permission that needs.
-    for login in ["agent-a", "observer-a", "node-a"] {
-        let no_orders = fleet.run_with(&as_user(login), &["down", "one"]).exits_with(2);
+    for login in ["eu-1", "web", "node-a"] {
+        let no_orders = fleet.run_with(&as_user(login), &["down", "eu-1"]).exits_with(2);
         no_orders.stderr_contains(&["subscribe to `throng.default.coordinator.", "allow:"]);
     }
     let mut nodes: Vec<_> = ["two", "three"]
@@ -432,20 +432,52 @@ fn the_example_of_a_server_separates_teams_and_limits_each_kind_of_process() {
         .into();
     nodes.iter_mut().for_each(|node| _ = node.line_with("shares topics with this one"));
     let observe = ["agent", "--observe", "--port", "1", "--name", "web", "--bus"];
-    let mut observer = fleet.place.start(&[&observe[..], &[&as_user("observer-a")]].concat());
+    let mut observer = fleet.place.start(&[&observe[..], &[&as_user("web")]].concat());
     observer.line_with("observer web");
     eventually("the observer is listed", || {
         let listed = fleet.run_with(&as_user("team-a"), &["ls"]).exits_with(0);
         listed.stdout.contains("web ")
     });
     // With the login of another kind of process, each says what it may not do.
-    let mut mute = fleet.place.start(&[&observe[..], &[&as_user("agent-a")]].concat());
-    mute.line_with("publish under `throng.default.observers`");
+    let mut mute = fleet.place.start(&[&observe[..], &[&as_user("eu-1")]].concat());
+    mute.line_with("publish under `throng.default.observers.web`");
+    let other = fleet.place.start(&["agent", "--bus", &as_user("eu-1"), "--name", "eu-2"]);
+    other.finish().exits_with(2).stderr_contains(&["subscribe to `throng.default.agent.eu-2`"]);
+    let mut pod = fleet.place.start(&["agent", "--bus", &as_user("pods-b"), "--name", "pod-7"]);
+    pod.line_with("waiting for a run");
+    fleet.run_with(&as_user("team-b"), &["down", "pod-7"]).exits_with(0);
+    pod.finish().exits_with(0);
     let deaf = fleet.place.start(&["agent", "--bus", &as_user("node-a"), "--name", "deaf"]);
     deaf.finish().exits_with(2).stderr_contains(&["subscribe to `throng.default.questions`"]);
     fleet.run(&["ls"]).exits_with(2).stderr_contains(&["authorization"]);
-    fleet.run_with(&as_user("team-a"), &["down", "one"]).exits_with(0);
+    fleet.run_with(&as_user("team-a"), &["down", "eu-1"]).exits_with(0);
     agent.finish().exits_with(0);
+}
+
+#[test]
+fn no_run_lets_an_agent_load_what_its_owner_does_not_allow() {
+    let Some(fleet) = Fleet::start() else { return };
+    let bus = fleet.url();
+    let start = |name: &str, targets: &[&str]| {
+        let flags = ["agent", "--bus", &bus, "--no-calibrate", "--name", name];
+        let mut agent = fleet.place.start(&[&flags[..], targets].concat());
+        agent.line_with("waiting for a run");
+        agent
+    };
+    let _own = start("own", &[]);
+    let _other = start("other", &["--targets", "198.51.100.0/24,127.0.0.0/8"]);
+    let scenario = "target: tcp://192.0.2.1:9\nload: [{ramp: {to: 1, over: 1s}}]\n\
+                    user: [connect]\n";
+    fleet.place.write("s.yaml", scenario);
+    let flags = ["run", "s.yaml", "--agents", "all", "--i-am-allowed", "--force"];
+    let mut command = fleet.place.command(&[&flags[..], &["--bus", &bus]].concat());
+    Finished::from(command.output().unwrap()).exits_with(2).stderr_contains(&[
+        "agent own: this agent does not load 192.0.2.1: it loads what needs no permission",
+        "agent other: this agent does not load 192.0.2.1: it loads 198.51.100.0/24, 127.0.0.0/8,",
+        "throng agent --targets 192.0.2.1",
+    ]);
+    let wrong = fleet.place.command(&["agent", "--targets", "10.0.0.0/40"]).output().unwrap();
+    Finished::from(wrong).exits_with(2).stderr_contains(&["--targets", "from 0 to 32"]);
 }
 
 fn count(folder: &Path) -> usize {

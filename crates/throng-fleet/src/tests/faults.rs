@@ -32,7 +32,7 @@ fn machines_whose_clocks_differ_begin_at_the_same_moment() {
     assert_eq!(counts, [3; 3]);
     let coordinator = &world.recorder.as_ref().unwrap().state.coordinator;
     for member in coordinator.members() {
-        let true_us = world.sites[&member.name].ahead_us;
+        let true_us = world.sites[member.name.as_str()].ahead_us;
         let off_us = member.offset.ahead_us.abs_diff(true_us);
         assert!(off_us <= member.offset.error_us, "{} {:?}", member.name, member.offset);
         assert!(member.offset.error_us < 80_000, "{:?}", member.offset);

@@ -7,6 +7,7 @@ use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
 use throng_report::{LoadInterval, RunEventKind};
 
+use super::name;
 use crate::agent_action::Publish;
 use crate::coordinator::{Coordinator, MemberState};
 use crate::fleet_state::FleetState;
@@ -36,7 +37,7 @@ pub(super) struct Line {
 impl Recorder {
     pub(super) fn new(run: &str, coordinator: &str) -> Self {
         let subjects = GroupSubjects::new("test").expect("a name");
-        let key = RunKey { run: run.into(), coordinator: coordinator.into() };
+        let key = RunKey { run: name(run), coordinator: name(coordinator) };
         Self {
             state: FleetState::new(Coordinator::new(key, subjects)),
             is_bus_away: false,
@@ -68,7 +69,7 @@ impl Recorder {
     pub(super) fn refusals(&self) -> Vec<(String, String)> {
         let members = self.state.coordinator.members().iter();
         let refusal = |member: &crate::coordinator::Member| match &member.state {
-            MemberState::Refused(why) => Some((member.name.clone(), why.clone())),
+            MemberState::Refused(why) => Some((member.name.to_string(), why.clone())),
             _ => None,
         };
         members.filter_map(refusal).collect()

@@ -39,7 +39,7 @@ fn stop(world: &mut World) -> Vec<AgentAnswer> {
 }
 
 fn coordinated() -> AgentAnswer {
-    AgentAnswer::Coordinated { coordinator: "first".into() }
+    AgentAnswer::Coordinated { coordinator: super::name("first") }
 }
 
 /// Lets the run be taken over, and checks that all of it is recorded.

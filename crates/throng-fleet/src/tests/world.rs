@@ -349,7 +349,8 @@ impl World {
             for (name, recorder) in [("recorder", &mut self.recorder), ("other", &mut self.other)] {
                 let Some(recorder) = recorder.as_mut().filter(|it| !it.is_paused) else { continue };
                 let id = recorder.state.coordinator.key().coordinator.clone();
-                let hears = subject == subjects.hellos() || subject == subjects.to_coordinator(&id);
+                let mine = subjects.to_coordinator(&id, "");
+                let hears = subjects.is_hello(&subject) || subject.starts_with(&mine);
                 if hears && !is_cut(bus, name) {
                     recorder.state.take(&subject, &payload, now);
                 }
@@ -359,7 +360,13 @@ impl World {
 }
 
 impl SimBus {
-    fn publish(&mut self, from: &str, subject: &str, payload: Vec<u8>, now: Instant) -> bool {
+    pub(super) fn publish(
+        &mut self,
+        from: &str,
+        subject: &str,
+        payload: Vec<u8>,
+        now: Instant,
+    ) -> bool {
         if self.is_away {
             return false;
         }

@@ -1,5 +1,7 @@
 //! Counters and histograms of one core: written by the core alone, handed over as a whole.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{
@@ -131,9 +133,12 @@ impl CoreStats {
     }
 
     /// Moves all moments from the clock on which the run began at `from` to the clock on which it
-    /// began at `to`.
-    pub fn move_moments(&mut self, from: Instant, to: Instant) {
-        let moved = |at: Instant| if at == Instant::ZERO { at } else { to + at.since(from) };
+    /// began at `to`. A moment later than `elapsed` after the beginning is that moment.
+    pub fn move_moments(&mut self, from: Instant, to: Instant, elapsed: Duration) {
+        let moved = |at: Instant| match at {
+            Instant::ZERO => at,
+            at => to + at.since(from).min(elapsed),
+        };
         self.incidents.move_moments(moved);
         self.error_log.move_moments(moved);
         self.taken_at = moved(self.taken_at);

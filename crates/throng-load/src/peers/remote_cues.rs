@@ -44,8 +44,8 @@ impl RemoteCues {
     /// Counts users that go on, and users that were to go on and have left before.
     pub(crate) fn gone_on(&mut self, cue: u16, users: u64, absent: u64) {
         self.change(cue, |count| {
-            count.gone_on += users;
-            count.absent += absent;
+            count.gone_on = count.gone_on.saturating_add(users);
+            count.absent = count.absent.saturating_add(absent);
         });
     }
 

@@ -28,7 +28,7 @@ impl FirstErrors {
     fn has_room(&self, kind: &str) -> bool {
         let is_status = |kind: &str| status_of_kind(kind).is_some();
         let statuses = || self.kinds.iter().filter(|kind| is_status(kind)).count();
-        !is_status(kind) || statuses() < STATUSES_MAX
+        self.kinds.len() < KINDS_MAX && (!is_status(kind) || statuses() < STATUSES_MAX)
     }
 
     /// Returns the events that have not been returned before.
@@ -36,6 +36,9 @@ impl FirstErrors {
         std::mem::take(&mut self.unreported)
     }
 }
+
+/// Kinds of errors that are told at most: many more than a scenario meets.
+const KINDS_MAX: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
@@ -71,5 +74,15 @@ mod tests {
             shown.add_samples(&mut (400..408).map(|status| sample(status + core * 8)).collect());
         }
         assert_eq!(shown.take_events().len(), STATUSES_MAX);
+    }
+
+    #[test]
+    fn made_up_kinds_are_bounded() {
+        let kind = |n: usize| ErrorExchange { kind: n.to_string(), ..ErrorExchange::default() };
+        let mut shown = FirstErrors::default();
+        (0..5).for_each(|round| {
+            shown.add_samples(&mut (0..900).map(|n| kind(1_000 * round + n)).collect());
+        });
+        assert_eq!(shown.take_events().len(), KINDS_MAX);
     }
 }

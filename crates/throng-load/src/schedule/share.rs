@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 /// on which machine a core is. So several machines start the same users at the same moments as one
 /// machine that has all their cores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedShare")]
 pub struct MachineShare {
     /// Number of the machine's first core among all.
     first: usize,
@@ -15,6 +16,29 @@ pub struct MachineShare {
     cores: usize,
     /// Number of the cores of all machines.
     of: usize,
+}
+
+/// A share as another machine writes it.
+#[derive(Deserialize)]
+struct UncheckedShare {
+    first: usize,
+    cores: usize,
+    of: usize,
+}
+
+impl TryFrom<UncheckedShare> for MachineShare {
+    type Error = String;
+
+    fn try_from(share: UncheckedShare) -> Result<Self, String> {
+        let UncheckedShare { first, cores, of } = share;
+        if of > RUN_CORES_MAX {
+            return Err(format!("a run of {of} cores: {RUN_CORES_MAX} at most"));
+        }
+        if cores == 0 || first.checked_add(cores).is_none_or(|end| end > of) {
+            return Err(format!("{cores} cores from core {first} on are no share of {of}"));
+        }
+        Ok(Self { first, cores, of })
+    }
 }
 
 impl MachineShare {
@@ -58,9 +82,30 @@ impl MachineShare {
     }
 }
 
+/// The cores of all machines of a run at most.
+pub const RUN_CORES_MAX: usize = 1 << 16;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_share_that_is_none_is_not_read() {
+        let read = |first: usize, cores: usize, of: usize| {
+            let json = serde_json::json!({"first": first, "cores": cores, "of": of});
+            serde_json::from_value::<MachineShare>(json).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(2, 1, 7), Ok(MachineShare::deal(&[2, 1, 4])[1]));
+        for (first, cores, of, why) in [
+            (0, 0, 1, "0 cores"),
+            (1, 1, 1, "no share of 1"),
+            (usize::MAX, 1, 4, "no share of 4"),
+            (0, 1 << 40, 1 << 40, "65536 at most"),
+        ] {
+            let error = read(first, cores, of).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+    }
 
     #[test]
     fn the_machines_have_each_core_once() {

@@ -28,8 +28,17 @@ impl NodeId {
     }
 }
 
+/// Reports whether a text can be the name of a node: 1 to 64 letters, digits, `-` and `_`.
+pub(super) fn is_name(text: &str) -> bool {
+    let is_good = |c: u8| c.is_ascii_alphanumeric() || c == b'-' || c == b'_';
+    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(is_good)
+}
+
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }
 }
+
+/// The longest name.
+const NAME_BYTES_MAX: usize = 64;

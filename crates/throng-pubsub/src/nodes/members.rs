@@ -19,10 +19,6 @@ impl Changes {
     pub(super) const fn is_empty(&self) -> bool {
         self.joins.is_empty() && self.leaves.is_empty()
     }
-
-    pub(super) const fn len(&self) -> usize {
-        self.joins.len() + self.leaves.len()
-    }
 }
 
 /// Returns about how many bytes a member has on the wire.

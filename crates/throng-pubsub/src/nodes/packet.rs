@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::id::NodeId;
+use super::id::{NodeId, is_name};
 use super::members::{self, Changes};
 use super::wire::{Decoder, Encode};
 use crate::presence::PresenceMember;
@@ -85,7 +85,8 @@ impl Header {
             return None;
         }
         let kind = *PacketKind::ALL.get(usize::from(rest.u8()?))?;
-        Some(Self { kind, from: NodeId { name: rest.shared_text()?, epoch: rest.u64()? } })
+        let name = rest.text().filter(|name| is_name(name))?;
+        Some(Self { kind, from: NodeId { name: name.into(), epoch: rest.u64()? } })
     }
 }
 
@@ -127,8 +128,8 @@ impl Packet {
             PacketKind::Batch => return None,
             PacketKind::Heartbeat => {
                 let (number, is_draining) = (rest.u64()?, rest.u8()? != 0);
-                let address = rest.shared_text()?;
-                let address = (!address.is_empty()).then_some(address);
+                let address = rest.text().filter(|address| is_address(address))?;
+                let address = (!address.is_empty()).then(|| address.into());
                 Self::Heartbeat { number, address, is_draining }
             }
             PacketKind::Goodbye => Self::Goodbye,
@@ -162,6 +163,13 @@ impl Packet {
     }
 }
 
+/// Reports whether a text can be the address of a node for clients: printable ASCII, or none.
+fn is_address(text: &str) -> bool {
+    text.len() <= ADDRESS_BYTES_MAX && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// The longest address of a node.
+const ADDRESS_BYTES_MAX: usize = 256;
 /// The version of the encoding. A node ignores packets of other versions.
 const VERSION: u16 = 1;
 /// The bytes beyond which a packet takes no further member.
@@ -208,6 +216,19 @@ mod tests {
         let mut bytes = Packet::Goodbye.encode(&NodeId::new("one", 5));
         bytes[0] += 1;
         assert!(Packet::decode(&bytes).is_none());
+    }
+
+    #[test]
+    fn a_packet_of_a_node_with_a_name_or_an_address_that_is_none_is_none() {
+        let long = "x".repeat(65);
+        for name in ["", "a.b", "x\x1b]0;PWNED\x07", "\u{202e}a", "a b", &long] {
+            assert!(Packet::decode(&Packet::Goodbye.encode(&NodeId::new(name, 5))).is_none());
+        }
+        for address in ["a\nb", "a b", "\x1b[2J", "\u{202e}", &"x".repeat(257)] {
+            let address = Some(address.into());
+            let packet = Packet::Heartbeat { number: 1, address, is_draining: false };
+            assert!(Packet::decode(&packet.encode(&NodeId::new("one", 5))).is_none());
+        }
     }
 
     #[test]

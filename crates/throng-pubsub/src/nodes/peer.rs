@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use super::members::Changes;
+use super::members::{Changes, wire_bytes};
 use super::packet::StatePart;
 use crate::presence::{PresenceMember, PresenceRef};
 
@@ -44,8 +44,8 @@ struct Catchup {
     members: HashMap<PresenceRef, Arc<PresenceMember>>,
     /// Changes that came meanwhile, by number.
     later: BTreeMap<u64, Changes>,
-    /// Joins and leaves in `later`.
-    later_count: usize,
+    /// Bytes of `later`.
+    later_bytes: usize,
 }
 
 /// Members of other nodes that this node has learned of, or no longer knows.
@@ -174,9 +174,15 @@ impl Peer {
 impl Catchup {
     /// Keeps changes for later. If they become too many, the state is requested anew.
     fn keep(&mut self, number: u64, changes: Changes) {
-        self.later_count += changes.len();
-        self.later.insert(number, changes);
-        if self.later_count > LATER_MAX {
+        let bytes = |changes: &Changes| {
+            let joins: usize = changes.joins.iter().map(|member| wire_bytes(member)).sum();
+            AROUND_CHANGES_BYTES + joins + changes.leaves.len() * size_of::<PresenceRef>()
+        };
+        self.later_bytes += bytes(&changes);
+        if let Some(before) = self.later.insert(number, changes) {
+            self.later_bytes -= bytes(&before);
+        }
+        if self.later_bytes > LATER_BYTES_MAX {
             *self = Self { request_at: self.request_at, ..Self::default() };
         }
     }
@@ -184,5 +190,27 @@ impl Catchup {
 
 /// The time after which a request without an answer is repeated.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Joins and leaves that are kept while the state before them is on its way.
-const LATER_MAX: usize = 1_000_000;
+/// Bytes of changes that are kept while the state before them is on its way.
+const LATER_BYTES_MAX: usize = 64 << 20;
+/// Bytes that changes take beside what they say.
+const AROUND_CHANGES_BYTES: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_that_are_kept_for_later_are_bounded_in_bytes() {
+        let mut catchup = Catchup::default();
+        let most = LATER_BYTES_MAX / AROUND_CHANGES_BYTES;
+        for number in 0..most as u64 {
+            catchup.keep(number, Changes::default());
+        }
+        assert_eq!((catchup.later.len(), catchup.later_bytes), (most, LATER_BYTES_MAX));
+        // What comes twice counts once.
+        catchup.keep(1, Changes::default());
+        assert_eq!(catchup.later.len(), most);
+        catchup.keep(u64::MAX, Changes::default());
+        assert_eq!((catchup.later.len(), catchup.later_bytes), (0, 0));
+    }
+}

@@ -41,6 +41,8 @@ pub struct NodeProtocol {
     /// The number of the latest request.
     request: u64,
     peers: BTreeMap<Arc<str>, Peer>,
+    /// What may still be said of nodes that come and go, and when that was known.
+    news: NewsAllowance,
     heartbeat_at: Instant,
     ticked_at: Option<Instant>,
     actions: VecDeque<NodeAction>,
@@ -85,6 +87,7 @@ impl NodeProtocol {
             transfer_at: Instant::ZERO,
             request: 0,
             peers: BTreeMap::new(),
+            news: NewsAllowance { left: NEWS_MAX, at: Instant::ZERO },
             heartbeat_at: Instant::ZERO,
             ticked_at: None,
             actions: VecDeque::new(),
@@ -135,7 +138,7 @@ impl NodeProtocol {
         }
         let mut delta = Delta::default();
         if matches!(packet, Packet::Goodbye) {
-            self.end_peer(&from, &mut delta);
+            self.end_peer(now, &from, &mut delta);
         } else if let Some(peer) = self.peer(now, &from, &mut delta) {
             match packet {
                 Packet::Heartbeat { number, address, is_draining } => {
@@ -204,13 +207,14 @@ impl NodeProtocol {
         match self.peers.get(&from.name) {
             Some(peer) if peer.epoch > from.epoch => return None,
             Some(peer) if peer.epoch == from.epoch => {}
+            None if self.peers.len() == NODES_MAX => return None,
             known => {
                 if known.is_some() {
                     let epoch = known.map_or(0, |peer| peer.epoch);
-                    self.end_peer(&NodeId { name: Arc::clone(&from.name), epoch }, delta);
+                    self.end_peer(now, &NodeId { name: Arc::clone(&from.name), epoch }, delta);
                 }
                 self.peers.insert(Arc::clone(&from.name), Peer::new(from.epoch, now));
-                self.actions.push_back(NodeAction::Found(from.clone()));
+                self.tell(now, NodeAction::Found(from.clone()));
                 // The new node learns of this one at once.
                 self.heartbeat_at = Instant::ZERO;
             }
@@ -220,12 +224,19 @@ impl NodeProtocol {
         Some(peer)
     }
 
-    fn end_peer(&mut self, id: &NodeId, delta: &mut Delta) {
+    /// Tells that a node has come or gone, unless many have in a short time.
+    fn tell(&mut self, now: Instant, news: NodeAction) {
+        if self.news.take(now) {
+            self.actions.push_back(news);
+        }
+    }
+
+    fn end_peer(&mut self, now: Instant, id: &NodeId, delta: &mut Delta) {
         if self.peers.get(&id.name).is_some_and(|peer| peer.epoch <= id.epoch)
             && let Some(peer) = self.peers.remove(&id.name)
         {
             peer.end(delta);
-            self.actions.push_back(NodeAction::Ended(id.clone()));
+            self.tell(now, NodeAction::Ended(id.clone()));
         }
     }
 
@@ -237,7 +248,7 @@ impl NodeProtocol {
             let Some(peer) = self.peers.remove(&name) else { continue };
             let id = NodeId { name, epoch: peer.epoch };
             peer.end(&mut delta);
-            self.actions.push_back(NodeAction::Lost(id));
+            self.tell(now, NodeAction::Lost(id));
         }
         self.say_diffs(delta);
     }
@@ -350,6 +361,30 @@ impl NodeProtocol {
     }
 }
 
+/// How much may be told of nodes that come and go.
+#[derive(Debug)]
+struct NewsAllowance {
+    left: u32,
+    /// The moment until which time has added to it.
+    at: Instant,
+}
+
+impl NewsAllowance {
+    /// Takes one, and reports whether one was left.
+    fn take(&mut self, now: Instant) -> bool {
+        let seconds = now.since(self.at).as_secs();
+        self.at += Duration::from_secs(seconds);
+        self.left = NEWS_MAX.min(self.left.saturating_add(seconds.try_into().unwrap_or(NEWS_MAX)));
+        let is_left = self.left > 0;
+        self.left -= u32::from(is_left);
+        is_left
+    }
+}
+
+/// Nodes that share topics at most; this one ignores others.
+const NODES_MAX: usize = 1_024;
+/// News of nodes that come and go at once at most; then one a second.
+const NEWS_MAX: u32 = 64;
 /// The time between two heartbeats of a node.
 pub const HEARTBEAT_EVERY: Duration = Duration::from_secs(1);
 /// The time after which a node that is not heard is lost.
@@ -362,3 +397,38 @@ const PARTS_EVERY: Duration = Duration::from_millis(10);
 const PARTS_AT_ONCE: usize = 4;
 /// The longest member that other nodes learn of: less than a bus carries in one message.
 const MEMBER_BYTES_MAX: usize = 512 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn made_up_nodes_are_bounded_and_told_a_few_at_a_time() {
+        let subjects = NodeSubjects::new("g");
+        let mut protocol = NodeProtocol::new(NodeId::new("own", 1), subjects, None);
+        let mut now = Instant::ZERO + Duration::from_secs(1);
+        let packet = Packet::Heartbeat { number: 0, address: None, is_draining: false };
+        let mut told = 0;
+        // Fifteen seconds, in which each forged node is found once and lost once.
+        for round in 0..15 {
+            for number in 0..2_000 {
+                let forged = NodeId::new(format!("forged-{round}-{number}"), 1);
+                assert!(protocol.receive(now, &packet.encode(&forged)));
+                assert!(protocol.peers.len() <= NODES_MAX);
+            }
+            now += HEARTBEAT_EVERY;
+            protocol.tick(now);
+            let is_news =
+                |it: &NodeAction| matches!(it, NodeAction::Found(_) | NodeAction::Lost(_));
+            told += std::iter::from_fn(|| protocol.next_action()).filter(is_news).count();
+        }
+        assert!(told <= NEWS_MAX as usize + 15, "{told}");
+        // Some time later, a real node is told at once.
+        now += Duration::from_secs(60);
+        protocol.tick(now);
+        while protocol.next_action().is_some() {}
+        protocol.receive(now, &packet.encode(&NodeId::new("real", 1)));
+        let told: Vec<_> = std::iter::from_fn(|| protocol.next_action()).collect();
+        assert!(matches!(told[..], [NodeAction::Found(_)]), "{told:?}");
+    }
+}

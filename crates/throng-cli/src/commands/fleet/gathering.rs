@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_bus::Bus;
 use throng_fleet::message::RunKey;
-use throng_fleet::{CoordinatorProcess, host_name, random_id};
+use throng_fleet::{CoordinatorProcess, process_name, random_id};
 
 use crate::Failure;
 use crate::bus::BusFlags;
@@ -20,8 +20,8 @@ pub(super) fn join_over(
     connected: Arc<dyn Bus>,
     bus: &BusFlags,
 ) -> Result<CoordinatorProcess, Failure> {
-    let key =
-        RunKey { run: String::new(), coordinator: format!("{}-{}", host_name(), random_id()) };
+    // It makes no run.
+    let key = RunKey { run: random_id(), coordinator: process_name() };
     CoordinatorProcess::join(connected, bus.subjects(), key)
         .map_err(|error| Failure::new(format!("--bus: {error}")))
 }

@@ -45,6 +45,9 @@ impl Launch {
         for label in &up.label {
             flags.extend(["--label".to_owned(), label.clone()]);
         }
+        for network in &up.targets {
+            flags.extend(["--targets".to_owned(), network.to_string()]);
+        }
         Ok(Self {
             ssh: Ssh { command: up.ssh.clone() },
             programs: programs.map_err(Failure::new)?,

@@ -1,11 +1,12 @@
 //! `throng fleet stop`: agents end their parts of a run whose coordinator is gone.
 
 use clap::Args;
+use throng_bus::Name;
 use throng_fleet::message::AgentFacts;
 use throng_fleet::{AgentStop, Requester};
 
 use super::gathering::{GATHER_TIME, join, no_agents};
-use crate::bus::BusFlags;
+use crate::bus::{self, BusFlags};
 use crate::{Exit, Failure, output};
 
 /// Let agents end a run whose `throng run` has died
@@ -18,7 +19,8 @@ use crate::{Exit, Failure, output};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stop {
     /// Id of the run, as `throng fleet ls` shows it
-    run: String,
+    #[arg(value_parser = bus::name)]
+    run: Name,
     #[command(flatten)]
     bus: BusFlags,
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use throng_base::units::plural;
-use throng_fleet::{CoordinatorProcess, KnownAgent, version};
+use throng_fleet::{CoordinatorProcess, KnownAgent, TargetNetwork, version};
 use throng_report::render::bytes;
 
 use super::gathering::{GATHER_TIME, join};
@@ -33,6 +33,10 @@ pub(crate) struct Up {
     /// Label of the agents, by which runs choose them; repeatable
     #[arg(long, value_name = "LABEL", value_parser = bus::group)]
     pub(super) label: Vec<String>,
+    /// Networks whose addresses the agents may load, whatever a run says [default: those that need
+    /// no permission on the agent's machine]
+    #[arg(long, value_name = "ADDR[/PREFIX],...", value_delimiter = ',')]
+    pub(super) targets: Vec<TargetNetwork>,
     /// Command that reaches a host, with its options; the shell splits it into words
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub(super) ssh: String,

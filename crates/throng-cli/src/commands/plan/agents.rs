@@ -14,7 +14,7 @@ use throng_fleet::message::{AgentFacts, Readiness, RunKey, RunOrder};
 use throng_fleet::shared_limits;
 use throng_fleet::{
     CEILING_SHARE, CoordinatorProcess, KnownAgent, MachineCapacity, MachinePart, MachinePlan,
-    NotReady, PlanLimit, ScenarioBundle, assess, host_name, random_id,
+    NotReady, PlanLimit, ScenarioBundle, assess, host_name, process_name, random_id,
 };
 use throng_load::fleet_demand::FleetDemand;
 use throng_load::run::{LoadOptions, LoadPlan};
@@ -164,8 +164,7 @@ impl AgentsPlan {
         interrupt: &Interrupt,
     ) -> Result<Machines, Failure> {
         let bus = self.bus.connect("throng plan")?;
-        let coordinator = format!("{}-{}", host_name(), random_id());
-        let key = RunKey { run: random_id(), coordinator };
+        let key = RunKey { run: random_id(), coordinator: process_name() };
         let fleet = CoordinatorProcess::join(bus, self.bus.subjects(), key)
             .map_err(|error| Failure::new(format!("--bus: {error}")))?;
         let known = fleet.gather(GATHER_TIME, |_| false);
@@ -173,7 +172,7 @@ impl AgentsPlan {
             return Err(Failure::new(no_agents(&self.bus, &fleet)));
         }
         let chosen = choose(choice, &known)?;
-        let name = |agent: &KnownAgent| agent.hello.facts.name.clone();
+        let name = |agent: &KnownAgent| agent.hello.facts.name.to_string();
         let orders: Result<Vec<_>, Failure> = chosen
             .iter()
             .map(|agent| Ok((name(agent), self.order(input, &agent.hello.facts)?)))
@@ -212,7 +211,7 @@ impl AgentsPlan {
             return Err(Failure::new("interrupted: nothing was planned"));
         }
         let notes = uncalibrated(&facts.name, &readiness).into_iter().collect();
-        let ready = [(facts.name.clone(), readiness)];
+        let ready = [(facts.name.to_string(), readiness)];
         Ok(Machines { capacities: capacities(&[&facts], &ready), notes })
     }
 }
@@ -251,7 +250,7 @@ fn capacities(facts: &[&AgentFacts], ready: &[(String, Readiness)]) -> Vec<Machi
     each.map(|((facts, (_, readiness)), shared)| {
         let ceiling = readiness.ceiling.as_ref();
         MachineCapacity {
-            name: facts.name.clone(),
+            name: facts.name.to_string(),
             cpus: facts.cpus,
             connections: shared.connections,
             connections_limit: shared.limit,
@@ -448,7 +447,11 @@ mod tests {
     #[test]
     fn agents_that_share_a_limit_are_not_counted_with_all_of_it_each() {
         let facts = AgentFacts::default();
-        let memory = SharedLimit { limit: "memory".into(), place: "m".into(), connections: 900 };
+        let memory = SharedLimit {
+            limit: throng_bus::Text::cut("memory"),
+            place: throng_bus::Text::cut("m"),
+            connections: 900,
+        };
         let readiness = Readiness {
             capacity: Some(900),
             capacity_limit: Some("fds".into()),

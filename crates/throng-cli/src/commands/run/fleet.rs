@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use throng_base::Instant;
 use throng_base::units::{plural, show_count, show_duration};
-use throng_bus::BusError;
+use throng_bus::{BusError, Name};
 use throng_fleet::message::{HeldRun, Hello, Readiness, RunKey, RunOrder};
 use throng_fleet::shared_limits::{self, SharedShortage};
 use throng_fleet::{
-    CoordinatorProcess, FleetLoad, KnownAgent, NotReady, START_AFTER, ScenarioBundle, host_name,
+    CoordinatorProcess, FleetLoad, KnownAgent, NotReady, START_AFTER, ScenarioBundle, process_name,
     random_id,
 };
 use throng_lab::recorder::ResumedRun;
-use throng_load::schedule::MachineShare;
+use throng_load::schedule::{MachineShare, RUN_CORES_MAX};
 use throng_report::RunMachine;
 use throng_report::render::{Align, Table, count, micros, percent};
 use throng_report::runfile::Ceiling;
@@ -106,8 +106,8 @@ impl Run {
             let facts = &agent.hello.facts;
             let share = cores as f64 / all.max(1) as f64;
             table.row([
-                facts.name.clone(),
-                facts.host.clone(),
+                facts.name.to_string(),
+                facts.host.to_string(),
                 facts.cpus.to_string(),
                 cores.to_string(),
                 percent(share),
@@ -123,8 +123,7 @@ impl Run {
         choice: &AgentChoice,
     ) -> Result<(CoordinatorProcess, RunKey, BTreeMap<String, KnownAgent>), Failure> {
         let bus = self.fleet.bus.connect("throng run")?;
-        let coordinator = format!("{}-{}", host_name(), random_id());
-        let key = RunKey { run: random_id(), coordinator };
+        let key = RunKey { run: random_id(), coordinator: process_name() };
         let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key.clone())
             .map_err(lost)?
             .with_lost_wait(self.fleet.lost_wait);
@@ -172,8 +171,8 @@ impl Run {
             )));
         }
         let bus = self.fleet.bus.connect("throng run --resume")?;
-        let coordinator = format!("{}-{}", host_name(), random_id());
-        let key = RunKey { run: id.to_owned(), coordinator };
+        let run = Name::new(id).map_err(|error| Failure::new(format!("--resume {error}")))?;
+        let key = RunKey { run, coordinator: process_name() };
         let fleet = CoordinatorProcess::join(bus, self.fleet.bus.subjects(), key)
             .map_err(lost)?
             .with_lost_wait(self.fleet.lost_wait);
@@ -212,7 +211,15 @@ impl Run {
         let bundle = bundle.map_err(|error| {
             Failure::new(format!("a file of the scenario cannot be read any more: {error}"))
         })?;
-        let shares = MachineShare::deal(&self.cores(plan, chosen));
+        let cores = self.cores(plan, chosen);
+        let all = cores.iter().fold(0_usize, |sum, cores| sum.saturating_add(*cores));
+        if all > RUN_CORES_MAX {
+            return Err(Failure::new(format!(
+                "the agents have {all} cores together: a run has {RUN_CORES_MAX} at most; choose \
+                 fewer agents, or set --cores"
+            )));
+        }
+        let shares = MachineShare::deal(&cores);
         let calibrate_ms =
             (!self.no_calibrate).then(|| self.calibrate.as_millis().try_into().unwrap_or(u64::MAX));
         let order = |share| RunOrder {
@@ -225,7 +232,7 @@ impl Run {
             force: self.force,
             is_allowed: self.i_am_allowed,
         };
-        let name = |agent: &&KnownAgent| agent.hello.facts.name.clone();
+        let name = |agent: &&KnownAgent| agent.hello.facts.name.to_string();
         Ok(chosen.iter().map(name).zip(shares.into_iter().map(order)).collect())
     }
 }
@@ -272,9 +279,9 @@ fn not_free(known: &BTreeMap<String, KnownAgent>) -> String {
 /// more fd tables.
 fn cores_of(connections: u64, chosen: &[&KnownAgent]) -> Vec<usize> {
     let facts = || chosen.iter().map(|agent| &agent.hello.facts);
-    let held: u64 = facts().map(|facts| facts.cpus as u64 * facts.fds).sum();
+    let held: u64 = facts().map(|facts| (facts.cpus as u64).saturating_mul(facts.fds)).sum();
     let times = connections.div_ceil(held.max(1)).max(1);
-    facts().map(|facts| facts.cpus * times as usize).collect()
+    facts().map(|facts| facts.cpus.saturating_mul(times as usize)).collect()
 }
 
 /// Refuses the run, because these agents cannot make it.
@@ -327,8 +334,8 @@ fn complete(
         .map(|((agent, share), (_, readiness))| {
             let facts = &agent.hello.facts;
             RunMachine {
-                name: facts.name.clone(),
-                host: facts.host.clone(),
+                name: facts.name.to_string(),
+                host: facts.host.to_string(),
                 cores: share.cores() as u64,
                 share: share.cores() as f64 / share.of() as f64,
                 users_planned: readiness.connections,

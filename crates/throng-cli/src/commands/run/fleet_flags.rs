@@ -80,7 +80,9 @@ impl AgentChoice {
             Self::All => idle.to_vec(),
             Self::Count(count) => idle.iter().copied().take(*count).collect(),
             Self::Label(label) => {
-                let has_label = |agent: &&&KnownAgent| agent.hello.facts.labels.contains(label);
+                let has_label = |agent: &&&KnownAgent| {
+                    agent.hello.facts.labels.iter().any(|own| own.as_str() == label)
+                };
                 idle.iter().filter(has_label).copied().collect()
             }
         };

@@ -58,7 +58,7 @@ fn choose(
         targets.iter().any(|target| hello.observes.ports.contains(&target.port()))
     };
     let fitting: Vec<String> =
-        known.values().filter(observes).map(|hello| hello.facts.name.clone()).collect();
+        known.values().filter(observes).map(|hello| hello.facts.name.to_string()).collect();
     let chosen = match named {
         None => fitting.first().cloned(),
         Some(name) if known.contains_key(name) => Some(name.to_owned()),
@@ -91,9 +91,9 @@ mod tests {
     fn observers(all: &[(&str, u16)]) -> BTreeMap<String, ObserverHello> {
         let one = |(name, port): &(&str, u16)| {
             let mut hello = ObserverHello::default();
-            hello.facts.name = (*name).to_owned();
+            hello.facts.name = throng_bus::Name::new(*name).unwrap();
             hello.observes.ports = vec![*port];
-            (hello.facts.name.clone(), hello)
+            (hello.facts.name.to_string(), hello)
         };
         all.iter().map(one).collect()
     }
