@@ -256,7 +256,7 @@ const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
         name: "ws_too_large",
         is_connect: false,
-        what: "The server sent a message that was too large on {n}: a message has 16 MiB at most",
+        what: "The server sent messages that are too large on {n}",
         noun: ["connection", "connections"],
         of: |run| run.summary.connect_steps_ok(),
         shows_expected: false,

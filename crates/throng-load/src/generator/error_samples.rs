@@ -141,7 +141,11 @@ pub(super) fn describe_sample(
             (program.describe_awaited(pc, excerpt), samples.describe_missing(pc, *matched))
         }
         Sample::Violation(violation) => {
-            ("a WebSocket".to_owned(), violation.description().to_owned())
+            let expected = match violation.is_too_large() {
+                true => "a message that the user may hold",
+                false => "a WebSocket",
+            };
+            (expected.to_owned(), violation.description().to_owned())
         }
         Sample::UpgradeViolation(violation, head) => {
             (expected, format!("{}: {}", excerpt.head(head), violation.description()))

@@ -182,7 +182,7 @@ impl Recorder<'_> {
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
-            Sample::Violation(_) => ErrorName::Kind(ErrorKind::WebSocketViolation),
+            Sample::Violation(violation) => ErrorName::Kind(ErrorKind::of_violation(*violation)),
             Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
             Sample::UpgradeRefused(answer, _) => {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))

@@ -281,16 +281,11 @@ pub(crate) fn violated(
             StepOutcome::Wait
         }
         _ => {
-            let is_too_large = violation.is_too_large();
             if violation == Violation::HeldTooMuch {
                 cx.count(|c| c.messages_incomplete += 1);
             }
             cx.sample(Sample::Violation(violation));
-            cx.count_error(if is_too_large {
-                ErrorKind::WebSocketTooLarge
-            } else {
-                ErrorKind::WebSocketViolation
-            });
+            cx.count_error(ErrorKind::of_violation(violation));
             failure::close_faulty(cx)
         }
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use throng_driver::Errno;
 use throng_engine::CloseReason;
+use throng_proto::websocket::Violation;
 
 use crate::program::ChannelRequestKind;
 
@@ -230,6 +231,14 @@ impl ErrorKind {
             CloseReason::Failed(_) | CloseReason::ConnectFailed(_) => Self::SocketError,
             CloseReason::Overflow => Self::SendOverflow,
             CloseReason::Panicked => Self::Internal,
+        }
+    }
+
+    /// Returns the error for a violation on an upgraded connection.
+    pub(crate) const fn of_violation(violation: Violation) -> Self {
+        match violation.is_too_large() {
+            true => Self::WebSocketTooLarge,
+            false => Self::WebSocketViolation,
         }
     }
 

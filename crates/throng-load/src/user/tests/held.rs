@@ -1,8 +1,10 @@
 //! What users hold of what the target sent, beside the unfinished messages of their connections.
 
 use throng_proto::HeldBudget;
+use throng_proto::websocket::Violation;
 
 use super::play::{HTTP, Play, TCP, WS};
+use crate::user::ErrorKind;
 
 /// Plays a user on a core whose users hold at most `bytes` together.
 fn on_core(budget: &HeldBudget, head: &str, user: &str) -> Play {
@@ -51,6 +53,15 @@ fn empty_messages_take_memory_too() {
     let rows = (0..10_000).map(|_| play.row("3 flood-text 0"));
     let failed = rows.into_iter().position(|row| row.contains("error held_overflow"));
     assert!(failed.is_some_and(|at| at > 100), "{failed:?}");
+}
+
+#[test]
+fn a_message_that_is_too_large_is_no_violation_of_the_protocol() {
+    for violation in [Violation::MessageTooLarge, Violation::FrameTooLarge, Violation::HeldTooMuch]
+    {
+        assert_eq!(ErrorKind::of_violation(violation), ErrorKind::WebSocketTooLarge);
+    }
+    assert_eq!(ErrorKind::of_violation(Violation::NotUtf8), ErrorKind::WebSocketViolation);
 }
 
 #[test]
