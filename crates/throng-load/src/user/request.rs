@@ -203,7 +203,7 @@ pub(crate) fn channel_ended(cx: &mut UserContext<'_>, end: &ChannelEnd<'_>) -> S
     // A topic of stored values may have another name by now.
     let is_own = |own: &Channel| {
         is_named(cx, own.topic, &end.topic)
-            || end.has_join_ref() && cx.rules.program.topic(own.topic).name.uses(&is_stored)
+            || end.has_join_ref() && cx.rules.program.topic(own.topic).name.uses(is_stored)
     };
     let Some(channel) = found.into_iter().find(is_own) else { return StepOutcome::Wait };
     cx.remove_channel(channel.join_ref);

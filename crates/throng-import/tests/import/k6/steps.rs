@@ -216,8 +216,8 @@ fn a_session_offers_the_compression_that_k6_offers() {
             format!("ws.connect('ws://127.0.0.1:9000/', {params}, function (socket) {{}});");
         imported(&script(USERS, &session)).scenario
     };
-    let offer = "connect: {deflate: {server_no_context_takeover: true, \
-                 client_no_context_takeover: true, client_max_window_bits: false}}";
+    let offer = "- connect:\n      deflate:\n        server_no_context_takeover: true\n        \
+                 client_no_context_takeover: true\n        client_max_window_bits: false\n";
     let scenario = session("{compression: 'deflate'}");
     assert!(scenario.contains(offer), "{scenario}");
     assert!(!session("{compression: ''}").contains("deflate"));
