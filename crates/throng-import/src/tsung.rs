@@ -210,7 +210,7 @@ impl<'d> File<'_, 'd> {
         };
         let mut steps = Vec::new();
         if session.plugin == Plugin::Http {
-            steps.extend(reader.draw_agent());
+            steps.extend(reader.draw_agent(&session.element.span()));
         }
         let begin = steps.len();
         steps.extend(reader.steps(session.element));

@@ -199,8 +199,12 @@ impl Flow<'_, '_, '_> {
         body: &YamlNode,
         steps: &mut Vec<Yaml>,
     ) {
-        let of_variable =
-            node.scalar().and_then(|name| self.variables.list(name)).map(<[String]>::to_vec);
+        let of_variable = node.scalar().and_then(|name| self.variables.list(name));
+        let bytes = of_variable.into_iter().flatten().map(String::len).sum();
+        if of_variable.is_some() && !self.translator.expansion.charge(&node.span, bytes) {
+            return;
+        }
+        let of_variable = of_variable.map(<[String]>::to_vec);
         let values = of_variable.or_else(|| match &node.kind {
             YamlKind::List(_) => {
                 let values = one_or_more(node).into_iter();
@@ -255,9 +259,11 @@ impl Flow<'_, '_, '_> {
     /// Returns the step within the condition of `ifTrue`.
     pub(super) fn guarded(&mut self, fields: &Fields<'_>, step: Yaml) -> Yaml {
         let Some((span, node)) = fields.entry("ifTrue") else { return step };
-        let condition = node
-            .scalar()
-            .and_then(|text| condition::translate(text, |name| self.variables.value(name)));
+        let value = |name: &str| {
+            let value = self.variables.value(name)?;
+            self.translator.expansion.charge(&node.span, value.len()).then_some(value)
+        };
+        let condition = node.scalar().and_then(|text| condition::translate(text, value));
         let Some(condition) = condition else {
             let remedy = "a condition compares two values here: `\"${page} < 10\"`; the step is \
                           taken each time";

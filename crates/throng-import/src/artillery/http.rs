@@ -90,6 +90,12 @@ impl Flow<'_, '_, '_> {
     pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Headers {
         let place = self.engine.header_place();
         let mut headers = Headers::default();
+        let of_all = [self.settings.headers, self.settings.cookie].into_iter().flatten();
+        let bytes = of_all.map(|node| node.span.len()).sum();
+        let span = fields.iter().next().map_or(0..0, |(_, span, _)| span);
+        if !self.translator.expansion.charge(&span, bytes) {
+            return headers;
+        }
         for node in [fields.get("headers"), self.settings.headers].into_iter().flatten() {
             let Some(entries) = Fields::read_any(self.translator, node, "`headers`") else {
                 continue;

@@ -92,8 +92,12 @@ fn variable(
         translator.translated(span, construct);
         return variables.environment(name);
     }
+    if translator.expansion.is_over() {
+        return String::new();
+    }
     if let Some(value) = variables.value(name) {
-        return value;
+        let is_small = translator.expansion.charge(span, value.len());
+        return if is_small { value } else { String::new() };
     }
     let (in_its_place, what_to_do) = if name.starts_with('$') {
         ("nothing", "write the value out, or use a variable of docs/scenario.md")

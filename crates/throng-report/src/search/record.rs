@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
+use throng_base::input_file::{SEARCH_BYTES_MAX, read_all};
 
 use super::{Search, SearchBracket, SearchMove, SearchResult, SearchRules, SearchRun};
 use crate::runfile::ScenarioSource;
@@ -107,10 +108,9 @@ impl SearchRecord {
     ///
     /// # Errors
     /// The file cannot be read, or its first line is not that of a search.
-    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+    pub fn read(input: impl BufRead) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let mut bytes = Vec::new();
-        input.read_to_end(&mut bytes)?;
+        let bytes = read_all(input, SEARCH_BYTES_MAX)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         let first = lines.next().ok_or_else(|| wrong("the file is empty".to_owned()))?;
