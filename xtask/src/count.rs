@@ -1,4 +1,5 @@
 //! The instructions that a hot loop costs, under callgrind: a guard that no neighbour disturbs.
+//! An import of twice as many constructs costs about twice as many.
 //!
 //! `crates/throng-sim/examples/hot_loops.rs` repeats each loop on virtual time. A repetition costs
 //! the difference of two counts. `bench/instructions.json` keeps what each may cost.
@@ -36,6 +37,21 @@ const LOOPS: &[Loop] = &[
     Loop { name: "step", what: "a user's step", repetitions: 2_000 },
 ];
 
+/// The imports that are counted: a kind of file of `import_loops`, and how many constructs it has.
+const IMPORTS: &[(&str, u32)] = &[
+    ("artillery", 60),
+    ("k6", 60),
+    ("tsung", 60),
+    ("mzbench", 60),
+    ("tcpkali", 100),
+    ("stressgrid", 100),
+    ("connscale", 500),
+    ("k6-points", 300),
+    ("tsung-log", 60),
+    ("mzbench-data", 100),
+    ("artillery-report", 60),
+];
+
 /// Counts all loops. The exit code is 1 if one costs more than it may.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if let Some(missing) = valgrind_missing() {
@@ -43,7 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     let profile = if options.release { "release" } else { "test" };
-    let program = build(options.release)?;
+    let folder = build(options.release)?;
+    let program = folder.join("hot_loops");
     let mut counts = BTreeMap::new();
     for hot in LOOPS {
         counts.insert(hot.name.to_owned(), count(&program, hot)?);
@@ -65,15 +82,30 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         let mark = if ratio > RATIO_MAX { "  TOO MUCH" } else { "" };
         println!("{now:9} instructions, {ratio:5.3} of {before}: {}{mark}", hot.what);
     }
+    let is_linear = count_imports(&folder.join("import_loops"))?;
     if is_over {
         println!(
             "A loop costs more than {:.0} % over its count. If the change is worth it: make \
              count COUNT=--write",
             (RATIO_MAX - 1.0) * 100.0
         );
-        return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if is_over || !is_linear { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Counts each import twice. Returns false if twice as many constructs cost much more than twice as
+/// many instructions.
+fn count_imports(program: &Path) -> Result<bool, String> {
+    let mut is_linear = true;
+    for (name, constructs) in IMPORTS {
+        let few = instructions(program, name, *constructs)?;
+        let many = instructions(program, name, 2 * constructs)?;
+        let ratio = many as f64 / few as f64;
+        is_linear &= ratio <= DOUBLE_RATIO_MAX;
+        let mark = if ratio > DOUBLE_RATIO_MAX { "  NOT LINEAR" } else { "" };
+        println!("{few:9} instructions, {ratio:5.3} for twice as much: import {name}{mark}");
+    }
+    Ok(is_linear)
 }
 
 fn valgrind_missing() -> Option<String> {
@@ -81,17 +113,18 @@ fn valgrind_missing() -> Option<String> {
     version.err().map(|error| format!("valgrind: {error}"))
 }
 
-/// Builds the program that repeats the loops. The features are those of the workspace, so a build
-/// of the tests has it already.
+/// Builds the programs that repeat the loops, and returns their folder. The features are those of
+/// the workspace, so a build of the tests has it already.
 fn build(is_release: bool) -> Result<PathBuf, String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
     let mut cargo = Command::new(crate::cargo());
     cargo.args(["build", "--workspace", "--locked", "--quiet", "--example", "hot_loops"]);
+    cargo.args(["--example", "import_loops"]);
     cargo.args(is_release.then_some("--release"));
     let status = cargo.status().map_err(|error| format!("cannot start cargo: {error}"))?;
     let folder = if is_release { "release" } else { "debug" };
-    let program = target.join(folder).join("examples/hot_loops");
-    status.success().then_some(program).ok_or_else(|| "cargo cannot build hot_loops".to_owned())
+    let examples = target.join(folder).join("examples");
+    status.success().then_some(examples).ok_or_else(|| "cargo cannot build the loops".to_owned())
 }
 
 /// Returns the instructions of one repetition. Two counts of one program differ by less than one in
@@ -117,13 +150,17 @@ fn instructions(program: &Path, name: &str, repetitions: u32) -> Result<u64, Str
     collected
         .filter(|_| output.status.success())
         .and_then(|(_, count)| count.trim().parse().ok())
-        .ok_or_else(|| format!("hot_loops {name} {repetitions}: {said}"))
+        .ok_or_else(|| format!("{} {name} {repetitions}: {said}", program.display()))
 }
 
 const FILE: &str = "bench/instructions.json";
 
 /// The repetitions of the shorter run.
 const WARM_UP: u32 = 20;
+
+/// What twice as many constructs may cost, as a multiple of the cost of half of them. A table that
+/// grows costs a little more at one moment.
+const DOUBLE_RATIO_MAX: f64 = 2.2;
 
 /// What a loop may cost, as a multiple of its kept count.
 const RATIO_MAX: f64 = 1.03;

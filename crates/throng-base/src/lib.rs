@@ -4,6 +4,7 @@
 //! Nothing here opens a socket, reads a clock or starts a thread.
 
 pub mod heap;
+pub mod input_file;
 pub mod prng;
 pub mod slab;
 pub mod time;

@@ -9,6 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
+use throng_base::input_file;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
@@ -341,10 +342,7 @@ impl<'a> RunReader<'a> {
     pub(crate) fn write(&self, files: &[ReportFile]) -> Result<RunReading, Failure> {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.path.display()));
-        let input = File::open(self.path).map_err(|error| fail(error.to_string()))?;
-        if input.metadata().is_ok_and(|known| known.is_dir()) {
-            return Err(fail("it is a folder".to_owned()));
-        }
+        let input = input_file::open(self.path).map_err(|error| fail(error.to_string()))?;
         let mut reports = Vec::new();
         for file in files {
             reports.push(file.begin()?);

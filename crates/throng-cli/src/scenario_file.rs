@@ -4,6 +4,7 @@ use std::path::Path;
 use std::string::FromUtf8Error;
 
 use clap::Args;
+use throng_base::input_file::{self, SCENARIO_BYTES_MAX};
 use throng_base::units::{nearest, show_count, show_rate};
 use throng_import::{FidelityReport, ImportOptions, import, is_log, recognise};
 use throng_load::scenario::{
@@ -64,7 +65,7 @@ impl ScenarioFile {
     /// target that the user of the command wants.
     pub(crate) fn read(path: &Path, target: Option<&Target>) -> Result<Self, ScenarioFileError> {
         let name = path.display().to_string();
-        let bytes = std::fs::read(path).map_err(|error| {
+        let bytes = input_file::read(path, SCENARIO_BYTES_MAX).map_err(|error| {
             ScenarioFileError::Unreadable(Failure::new(format!("cannot read {name}: {error}")))
         })?;
         let text = String::from_utf8(bytes)

@@ -1,9 +1,9 @@
 //! The file of a search, and its reports: what `throng find` and `throng report` write of it.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
+use throng_base::input_file;
 use throng_report::export::{ReportFormat, search_csv};
 use throng_report::render::{escape_json, search_markdown, search_text};
 use throng_report::search::{SEARCH_HEAD_BYTES, SearchRecord, is_search_file};
@@ -19,7 +19,7 @@ pub(crate) fn is_search_file_at(path: &Path) -> bool {
 
 /// Reads the file of a search.
 pub(crate) fn read(path: &Path) -> Result<SearchRecord, Failure> {
-    let read = File::open(path).and_then(|file| SearchRecord::read(BufReader::new(file)));
+    let read = input_file::open(path).and_then(|file| SearchRecord::read(BufReader::new(file)));
     read.map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
 }
 

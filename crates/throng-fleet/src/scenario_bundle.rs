@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use throng_base::input_file::{self, DATA_BYTES_MAX};
 use throng_load::scenario::{
     CarriedFile, CarriedInputs, Diagnostics, LoadPeak, Scenario, ScenarioInputs,
 };
@@ -35,7 +36,9 @@ impl ScenarioBundle {
         name: &str,
         peak: Option<LoadPeak>,
     ) -> io::Result<Self> {
-        let read = |path: &PathBuf| Ok((path.clone(), CarriedFile::from(std::fs::read(path)?)));
+        let read = |path: &PathBuf| {
+            Ok((path.clone(), CarriedFile::from(input_file::read(path, DATA_BYTES_MAX)?)))
+        };
         let inputs = CarriedInputs {
             files: scenario.files.iter().map(read).collect::<io::Result<_>>()?,
             environment: scenario.environment.clone(),

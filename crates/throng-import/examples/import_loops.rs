@@ -1,6 +1,6 @@
 //! An import of a file with many constructs: `import_loops artillery 1000`.
 //!
-//! `make count` runs it under callgrind, with one number of constructs and four times as many: what
+//! `make count` runs it under callgrind, with one number of constructs and twice as many: what
 //! an import costs must grow with its file, and not with the square of it.
 
 use std::fmt::Write;
@@ -196,8 +196,8 @@ fn tsung_sessions(count: usize) -> String {
     many(TSUNG_HEAD, count, "</sessions></tsung>\n", |n, out| {
         let _ = writeln!(
             out,
-            "<session name=\"s{n}\" weight=\"1\" type=\"ts_http\"><request><http url=\"/items/{n}\" \
-             method=\"GET\"/></request></session>"
+            "<session name=\"s{n}\" weight=\"1\" type=\"ts_http\"><request><http \
+             url=\"/items/{n}\" method=\"GET\"/></request></session>"
         );
     })
 }

@@ -234,6 +234,9 @@ impl<'n> ScenarioFields<'n> {
         if flow.engine == Engine::Ws && !is_connected {
             steps.insert(0, flow.first_connect(&self.span));
         }
+        if !flow.translator.expansion.charge(&self.span, flow.variables.drawn_bytes()) {
+            return None;
+        }
         if let Some(draw) = flow.variables.draw() {
             steps.insert(0, draw);
         }

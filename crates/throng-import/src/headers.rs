@@ -1,5 +1,7 @@
 //! The header fields of a request or of an upgrade.
 
+use std::collections::HashSet;
+
 use throng_load::scenario::HeaderPlace;
 
 use crate::source::Span;
@@ -8,18 +10,24 @@ use crate::yaml::Yaml;
 
 /// Header fields as a scenario has them: each name once, whatever the case of its letters.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Headers(Vec<(String, Yaml)>);
+pub(crate) struct Headers {
+    fields: Vec<(String, Yaml)>,
+    /// Their names in small letters.
+    names: HashSet<String>,
+}
 
 impl Headers {
     /// Reports whether there is a field of this name.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))
+        self.names.contains(&name.to_ascii_lowercase())
     }
 
     /// Adds a field, which takes the place of an earlier one of its name.
     pub(crate) fn set(&mut self, name: &str, value: impl Into<String>) {
-        self.0.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-        self.0.push((name.to_owned(), Yaml::text(value)));
+        if !self.names.insert(name.to_ascii_lowercase()) {
+            self.fields.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        }
+        self.fields.push((name.to_owned(), Yaml::text(value)));
     }
 
     /// Adds a field, unless there is one of its name. Returns whether it has been added.
@@ -33,7 +41,7 @@ impl Headers {
 
     /// Returns the value of the step's `headers`; `None` if there is no field.
     pub(crate) fn write(&self) -> Option<Yaml> {
-        (!self.0.is_empty()).then(|| Yaml::map(self.0.iter().cloned()))
+        (!self.fields.is_empty()).then(|| Yaml::map(self.fields.iter().cloned()))
     }
 }
 

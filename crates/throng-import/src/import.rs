@@ -38,7 +38,11 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     };
     let mut translator = Translator::new(source, options);
     let draft = (importer.read)(&mut translator);
-    let Translator { mistakes, mut entries, .. } = translator;
+    let Translator { mut mistakes, mut entries, expansion, .. } = translator;
+    if let Some(mistake) = expansion.mistake() {
+        // The others follow from it.
+        mistakes = vec![mistake];
+    }
     let Some(draft) = draft.filter(|_| mistakes.is_empty()) else {
         return Err(Diagnostics::new(name, text, mistakes));
     };

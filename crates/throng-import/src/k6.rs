@@ -63,7 +63,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
             return None;
         }
     };
-    let mut values = Values::default();
+    let mut values = Values::new(translator.expansion.clone());
     for statement in &statements {
         read_top(translator, &mut values, statement);
     }

@@ -17,6 +17,7 @@ mod connscale;
 mod data_file;
 mod draft;
 mod erlang;
+mod expansion;
 mod expected;
 mod fidelity;
 mod headers;

@@ -217,7 +217,8 @@ fn block_steps(
     wire: Wire,
 ) -> Vec<Yaml> {
     let source = Source { name: translator.source.name, text: &block.script };
-    let mut inner = Translator::new(source, translator.options);
+    let was_over = translator.expansion.is_over();
+    let mut inner = translator.within(source);
     let params = block.params.clone();
     let steps = Device::new(&mut inner, wire, params, script.comments.clone()).script(script);
     let Translator { mistakes, mut entries, .. } = inner;
@@ -225,6 +226,9 @@ fn block_steps(
     entries.iter_mut().for_each(|entry| entry.line = line);
     translator.entries.extend(entries);
     translator.mistakes.extend(in_plan(block, mistakes));
+    if !was_over {
+        translator.expansion.move_to(&block.span);
+    }
     steps
 }
 

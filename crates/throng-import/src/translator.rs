@@ -1,7 +1,10 @@
 //! What an importer works with: the source, and the lists of mistakes and of fidelity entries.
 
+use std::rc::Rc;
+
 use throng_load::scenario::{Diagnostic, Target};
 
+use crate::expansion::Expansion;
 use crate::fidelity::{Fidelity, FidelityEntry};
 use crate::options::ImportOptions;
 use crate::source::{LineEnds, Source, Span};
@@ -11,6 +14,8 @@ use crate::source::{LineEnds, Source, Span};
 pub(crate) struct Translator<'a> {
     pub(crate) source: Source<'a>,
     lines: LineEnds,
+    /// What names in the source become.
+    pub(crate) expansion: Rc<Expansion>,
     pub(crate) options: &'a ImportOptions,
     pub(crate) mistakes: Vec<Diagnostic>,
     pub(crate) entries: Vec<FidelityEntry>,
@@ -19,7 +24,13 @@ pub(crate) struct Translator<'a> {
 impl<'a> Translator<'a> {
     pub(crate) fn new(source: Source<'a>, options: &'a ImportOptions) -> Self {
         let lines = LineEnds::of(source.text);
-        Self { source, lines, options, mistakes: Vec::new(), entries: Vec::new() }
+        let expansion = Expansion::of(source.text).into();
+        Self { source, lines, expansion, options, mistakes: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Creates the work on a text that stands in the source.
+    pub(crate) fn within(&self, source: Source<'a>) -> Self {
+        Self { expansion: self.expansion.clone(), ..Self::new(source, self.options) }
     }
 
     /// Returns the line of the byte at `offset`, from 1.

@@ -216,7 +216,7 @@ impl<'d> File<'_, 'd> {
         };
         let mut steps = Vec::new();
         if session.plugin == Plugin::Http {
-            steps.extend(reader.draw_agent());
+            steps.extend(reader.draw_agent(&session.element.span()));
         }
         let of_session = reader.steps(session.element);
         steps.append(&mut reader.counters);

@@ -1,8 +1,8 @@
 //! A load as a value: a scenario, its target, and what comes back.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use throng_base::input_file::{SCENARIO_BYTES_MAX, read_text};
 use throng_driver::netlink;
 use throng_lab::header::run_header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
@@ -173,7 +173,7 @@ impl Source {
             Self::Text(text) => Ok((text, "scenario".to_owned())),
             Self::File(path) => {
                 let name = path.display().to_string();
-                let text = fs::read_to_string(&path)
+                let text = read_text(&path, SCENARIO_BYTES_MAX)
                     .map_err(|error| Error::Read { path: name.clone(), error })?;
                 Ok((text, name))
             }

@@ -1,10 +1,10 @@
 //! `throng compare`: shows what changed between runs, and how far chance can explain it.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use throng_base::input_file;
 use throng_lab::{RunContent, RunResult};
 use throng_report::RunEventKind;
 use throng_report::compare::{CompareRun, Comparison, Regression, RunSample};
@@ -146,7 +146,7 @@ impl Compare {
 
 fn read(path: &Path, with_page: bool) -> Result<(CompareRun, RunContent, RunResult), Failure> {
     let fail = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
+    let file = input_file::open(path).map_err(|error| fail(error.to_string()))?;
     let (mut sample, mut steered) = (RunSample::new(), Vec::new());
     let read = RunContent::read_each(BufReader::new(file), with_page, |interval| {
         sample.add(interval);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use throng_base::input_file::{self, SCENARIO_BYTES_MAX};
 use throng_import::{Import, ImportOptions, import};
 use throng_load::scenario::Target;
 
@@ -34,7 +35,7 @@ impl ImportFile {
             check_output(path, &self.file, self.force)?;
         }
         let name = self.file.display().to_string();
-        let text = std::fs::read_to_string(&self.file)
+        let text = input_file::read_text(&self.file, SCENARIO_BYTES_MAX)
             .map_err(|error| Failure::new(format!("cannot read {name}: {error}")))?;
         let options = ImportOptions { target: self.target.clone() };
         let imported = import(&text, &name, &options).map_err(Failure::mistakes)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use throng_base::input_file::{self, LOG_BYTES_MAX};
 use throng_import::{LOG_IMPORTERS, LogImport, import_log};
 
 use super::import::check_output;
@@ -56,7 +57,8 @@ impl ImportLog {
     fn text(&self) -> Result<String, Failure> {
         let name = self.file.display();
         let fail = |why: String| Failure::new(format!("cannot read {name}: {why}"));
-        let bytes = std::fs::read(&self.file).map_err(|error| fail(error.to_string()))?;
+        let bytes = input_file::read(&self.file, LOG_BYTES_MAX);
+        let bytes = bytes.map_err(|error| fail(error.to_string()))?;
         if bytes.starts_with(&GZIP) {
             return Err(fail(format!("it is compressed; unpack it first: gunzip {name}")));
         }

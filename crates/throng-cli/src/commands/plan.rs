@@ -4,7 +4,6 @@
 mod agents;
 mod limits;
 
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 use clap::{Arg, Args};
 use serde_json::json;
-use throng_base::units;
+use throng_base::{input_file, units};
 use throng_doctor::plan::{CostSource, Costs, FleetMachine, FleetSpec, LinearFormula, mesh, plan};
 use throng_doctor::preflight;
 use throng_lab::ceiling::{self, CeilingOptions, Traffic};
@@ -229,7 +228,7 @@ impl Plan {
 
 fn read(path: &Path) -> Result<runfile::RunFile, Failure> {
     let fail = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
-    let file = File::open(path).map_err(|error| fail(error.to_string()))?;
+    let file = input_file::open(path).map_err(|error| fail(error.to_string()))?;
     runfile::read(&mut BufReader::new(file)).map_err(|error| fail(error.to_string()))
 }
 

@@ -10,6 +10,15 @@ pub(super) enum Part {
     Variable(String),
 }
 
+impl Part {
+    /// Returns the length of its text.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Literal(text) | Self::Variable(text) => text.len(),
+        }
+    }
+}
+
 /// What a URL is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {

@@ -213,9 +213,11 @@ impl Flow<'_, '_, '_> {
     /// Returns the step within the condition of `ifTrue`.
     pub(super) fn guarded(&mut self, fields: &Fields<'_>, step: Yaml) -> Yaml {
         let Some((span, node)) = fields.entry("ifTrue") else { return step };
-        let condition = node
-            .scalar()
-            .and_then(|text| condition::translate(text, |name| self.variables.text(name)));
+        let value = |name: &str| {
+            let value = self.variables.text(name)?;
+            self.translator.expansion.charge(&node.span, value.len()).then_some(value)
+        };
+        let condition = node.scalar().and_then(|text| condition::translate(text, value));
         let Some(condition) = condition else {
             let remedy = "a condition compares two values here: `\"${page} < 10\"`; the step is \
                           taken each time";

@@ -183,6 +183,12 @@ impl Flow<'_, '_, '_> {
     pub(super) fn headers(&mut self, fields: &Fields<'_>) -> Headers {
         let place = self.engine.header_place();
         let mut headers = Headers::default();
+        let of_all = [self.settings.headers, self.settings.cookie].into_iter().flatten();
+        let bytes = of_all.map(|node| node.span.len()).sum();
+        let span = fields.iter().next().map_or(0..0, |(_, span, _)| span);
+        if !self.translator.expansion.charge(&span, bytes) {
+            return headers;
+        }
         let own = fields.get("headers").map(|node| (node, false));
         let of_all = self.settings.headers.map(|node| (node, true));
         for (node, is_config) in [own, of_all].into_iter().flatten() {

@@ -89,7 +89,14 @@ fn variable(
         }
         return vec![Part::Variable(variables.environment(name))];
     }
+    if translator.expansion.is_over() {
+        return Vec::new();
+    }
     if let Some(value) = variables.value(name) {
+        let bytes = value.iter().map(Part::bytes).sum();
+        if !translator.expansion.charge(span, bytes) {
+            return Vec::new();
+        }
         if name == "$uuid" {
             translator.translated(span, construct);
         }

@@ -326,6 +326,12 @@ impl Variables {
         known.iter().any(|names| names.contains(name))
     }
 
+    /// Returns the bytes of the lists of which a user draws.
+    pub(super) fn drawn_bytes(&self) -> usize {
+        let lists = self.drawn.iter().filter_map(|name| self.list(name));
+        lists.flatten().map(String::len).sum()
+    }
+
     /// Returns the step that draws the values of a user, if it needs some.
     pub(super) fn draw(&mut self) -> Option<Yaml> {
         let mut entries = Vec::new();

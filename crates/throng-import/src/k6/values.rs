@@ -1,9 +1,11 @@
 //! Values of a script as texts of a scenario.
 
 use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
 
 use throng_load::scenario::Diagnostic;
 
+use crate::expansion::Expansion;
 use crate::javascript::show_number as show;
 use crate::json::Json;
 use crate::names::Names;
@@ -15,9 +17,10 @@ use super::parser::program;
 use super::syntax::{Expression, ExpressionKind, ITEM};
 
 /// The constants that are known at some place, and the variables that are used.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Values {
-    constants: HashMap<String, Expression>,
+    constants: HashMap<String, Constant>,
+    expansion: Rc<Expansion>,
     /// Names of values that steps have stored.
     stored: Vec<String>,
     /// The same by the names of the script.
@@ -42,6 +45,14 @@ pub(super) struct Values {
     pub(super) untyped_json: Option<Span>,
 }
 
+/// The value of a constant.
+#[derive(Clone, Debug)]
+struct Constant {
+    value: Expression,
+    /// Bytes of its texts.
+    bytes: usize,
+}
+
 /// What a stored value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -52,13 +63,31 @@ pub(super) enum Kind {
 }
 
 impl Values {
+    /// Returns none. Constants in the places of their names count as `expansion`.
+    pub(super) fn new(expansion: Rc<Expansion>) -> Self {
+        Self {
+            constants: HashMap::new(),
+            expansion,
+            stored: Vec::new(),
+            names: Names::default(),
+            of_setup: Vec::new(),
+            environment: BTreeSet::new(),
+            kinds: HashMap::new(),
+            defaults: Vec::new(),
+            random_texts: Vec::new(),
+            iteration: None,
+            untyped_json: None,
+        }
+    }
+
     /// Makes a constant known.
     pub(super) fn define(&mut self, name: &str, value: &Expression) {
         // A value with the constants in it, so that it cannot be in itself.
         let resolved = self.resolved(value, 0);
         let is_small = size(&resolved) <= PARTS_MAX;
         let value = if is_small { resolved } else { value.clone() };
-        self.constants.insert(name.to_owned(), value);
+        let bytes = text_bytes(&value);
+        self.constants.insert(name.to_owned(), Constant { value, bytes });
     }
 
     /// Makes a value known that a step stores. Returns its name in the scenario.
@@ -66,7 +95,8 @@ impl Values {
         let stored = self.names.of(name);
         self.kinds.entry(stored.clone()).or_insert(is);
         let kind = ExpressionKind::Name(format!("\u{0}{stored}"));
-        self.constants.insert(name.to_owned(), Expression { span: 0..0, kind });
+        let value = Expression { span: 0..0, kind };
+        self.constants.insert(name.to_owned(), Constant { value, bytes: 0 });
         self.stored.push(stored.clone());
         stored
     }
@@ -150,7 +180,11 @@ impl Values {
         }
         let resolve = |value: &Expression| self.resolved(value, depth + 1);
         let kind = match &value.kind {
-            ExpressionKind::Name(name) => self.constants.get(name).unwrap_or(value).kind.clone(),
+            ExpressionKind::Name(name) => {
+                let known = self.constants.get(name);
+                let known = known.filter(|it| self.expansion.charge(&value.span, it.bytes));
+                known.map_or(value, |known| &known.value).kind.clone()
+            }
             ExpressionKind::Template(parts) => {
                 ExpressionKind::Template(parts.iter().map(resolve).collect())
             }
@@ -162,6 +196,9 @@ impl Values {
             ),
             ExpressionKind::Binary(left, sign, right) => {
                 ExpressionKind::Binary(Box::new(resolve(left)), sign, Box::new(resolve(right)))
+            }
+            ExpressionKind::Member(..) if self.member(value).is_some() => {
+                self.member(value).map_or(value.clone(), resolve).kind
             }
             ExpressionKind::Member(object, name) => {
                 let object = resolve(object);
@@ -178,6 +215,18 @@ impl Values {
             other => other.clone(),
         };
         Expression { span: value.span.clone(), kind }
+    }
+
+    /// Returns the member of a constant, where it stands: the others take no copy.
+    fn member(&self, value: &Expression) -> Option<&Expression> {
+        match &value.kind {
+            ExpressionKind::Name(name) => self.constants.get(name).map(|known| &known.value),
+            ExpressionKind::Member(object, name) => {
+                let mut members = self.member(object)?.object()?.iter();
+                members.find(|(key, _)| key == name).map(|(_, member)| member)
+            }
+            _ => None,
+        }
     }
 
     /// Returns the text of a scenario that stands for the value.
@@ -375,6 +424,22 @@ fn size(value: &Expression) -> usize {
         ExpressionKind::Object(members) => members.iter().map(|(_, value)| size(value)).sum(),
         ExpressionKind::Binary(left, _, right) => size(left) + size(right),
         ExpressionKind::Call(_, arguments) => arguments.iter().map(size).sum(),
+        _ => 0,
+    }
+}
+
+/// Returns how many bytes the texts in an expression have.
+fn text_bytes(value: &Expression) -> usize {
+    match &value.kind {
+        ExpressionKind::Text(text) => text.len(),
+        ExpressionKind::Template(parts) | ExpressionKind::List(parts) => {
+            parts.iter().map(text_bytes).sum()
+        }
+        ExpressionKind::Object(members) => {
+            members.iter().map(|(key, value)| key.len() + text_bytes(value)).sum()
+        }
+        ExpressionKind::Binary(left, _, right) => text_bytes(left) + text_bytes(right),
+        ExpressionKind::Call(_, arguments) => arguments.iter().map(text_bytes).sum(),
         _ => 0,
     }
 }

@@ -155,6 +155,9 @@ impl Context<'_, '_> {
         };
         let default = self.defaults.get(name).or(call.arguments.get(1));
         if let Some(value) = default {
+            if !self.translator.expansion.charge(&expr.span, value.span.len()) {
+                return None;
+            }
             return Some(Some((name.to_owned(), value.clone())));
         }
         let label = near_or(

@@ -1,5 +1,7 @@
 //! JSON that a script sends or expects.
 
+use std::collections::HashSet;
+
 use crate::json::Json;
 use crate::text::escape;
 
@@ -13,11 +15,13 @@ impl Device<'_, '_> {
         let expr = self.literal(expr);
         match &expr.kind {
             ExprKind::Map(entries) => {
-                let mut map: Vec<(String, Json)> = Vec::new();
+                let (mut map, mut keys) = (Vec::<(String, Json)>::new(), HashSet::new());
                 for (key, value) in entries {
                     let key = key.literal().ok_or("write the map as JSON")?.to_owned();
                     let value = self.json(value)?;
-                    map.retain(|(known, _)| *known != key);
+                    if !keys.insert(key.clone()) {
+                        map.retain(|(known, _)| *known != key);
+                    }
                     map.push((key, value));
                 }
                 Ok(Json::Map(map))

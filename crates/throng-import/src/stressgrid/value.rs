@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::json_pointer::JsonPointer;
+use crate::source::Span;
 use crate::text::{RANDOM_CHARS_MAX, append, base64, escape, random_digits};
 use crate::yaml::Yaml;
 
@@ -109,7 +110,7 @@ impl Device<'_, '_> {
                 }
                 Ok(Value::text(text))
             }
-            ExprKind::Name(name) => match self.bindings.get(name).cloned() {
+            ExprKind::Name(name) => match self.binding_of(&expr.span, name)? {
                 Some(Binding::Value(value)) => Ok(value),
                 Some(Binding::Literal(literal)) => self.value(&literal),
                 Some(Binding::Answer(part)) if !part.place.is_whole() => {
@@ -162,6 +163,18 @@ impl Device<'_, '_> {
         }
     }
 
+    /// Returns what a name at `span` stands for. The error says that the script is too long.
+    fn binding_of(&self, span: &Span, name: &str) -> Result<Option<Binding>, String> {
+        let Some(binding) = self.bindings.get(name) else { return Ok(None) };
+        let bytes = match binding {
+            Binding::Value(value) => value.text.len(),
+            Binding::Literal(literal) => literal.span.len(),
+            _ => 0,
+        };
+        let is_small = self.translator.expansion.charge(span, bytes);
+        is_small.then(|| Some(binding.clone())).ok_or_else(|| "write a shorter text".to_owned())
+    }
+
     /// Returns the value of `params["key"]` or `json["key"]`.
     fn access(&mut self, from: &Expr, key: &Expr) -> Result<Value, String> {
         if let Some(value) = self.param(from, key) {
@@ -185,7 +198,12 @@ impl Device<'_, '_> {
             return None;
         }
         let key = key.literal()?;
-        let value = self.params.get(key).cloned();
+        let value = self.params.get(key);
+        let bytes = value.map_or(0, |value| value.to_string().len());
+        if !self.translator.expansion.charge(&from.span, bytes) {
+            return Some(Err("write a shorter text".to_owned()));
+        }
+        let value = value.cloned();
         Some(value.ok_or_else(|| {
             format!(
                 "the parameter `{key}` has no value: add a comment to the script, `# sgcli run \
@@ -357,7 +375,11 @@ impl Device<'_, '_> {
     pub(super) fn literal(&self, expr: &Expr) -> Expr {
         match &expr.kind {
             ExprKind::Name(name) => match self.bindings.get(name) {
-                Some(Binding::Literal(literal)) => literal.clone(),
+                Some(Binding::Literal(literal))
+                    if self.translator.expansion.charge(&expr.span, literal.span.len()) =>
+                {
+                    literal.clone()
+                }
                 _ => expr.clone(),
             },
             _ => expr.clone(),

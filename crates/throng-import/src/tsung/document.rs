@@ -1,5 +1,8 @@
 //! Reading the XML. No external entity is fetched, and internal ones are bounded.
 
+mod attributes;
+mod entities;
+
 use std::ops::Range;
 
 use roxmltree::{Document, Error, ParsingOptions};
@@ -7,6 +10,8 @@ use throng_load::scenario::Diagnostic;
 
 /// Parses the text. A document type is allowed, and its address is ignored.
 pub(super) fn parse(text: &str) -> Result<Document<'_>, Diagnostic> {
+    entities::check(text)?;
+    attributes::check(text)?;
     let options = ParsingOptions { allow_dtd: true, nodes_limit: NODES_MAX, entity_resolver: None };
     Document::parse_with_options(text, options).map_err(|error| mistake(text, &error))
 }

@@ -1,5 +1,7 @@
 //! `http`: requests and their headers.
 
+use std::ops::Range;
+
 use throng_load::scenario::{HeaderPlace, is_token};
 
 use super::element::{Attribute, Element};
@@ -298,9 +300,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
     }
 
     /// Returns the step that draws a browser for the session, if there are several.
-    pub(super) fn draw_agent(&mut self) -> Option<Yaml> {
+    pub(super) fn draw_agent(&mut self, span: &Range<usize>) -> Option<Yaml> {
         let agents = &self.options.user_agents;
-        if agents.len() < 2 {
+        let bytes = agents.iter().map(|(_, agent)| agent.len()).sum();
+        if agents.len() < 2 || !self.translator.expansion.charge(span, bytes) {
             return None;
         }
         let shares: Vec<_> = agents.iter().map(|(share, _)| *share).collect();

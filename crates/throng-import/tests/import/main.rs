@@ -5,6 +5,7 @@
 mod artillery;
 mod connscale;
 mod damaged;
+mod expansion;
 mod k6;
 mod logs;
 mod mzbench;

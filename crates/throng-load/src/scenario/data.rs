@@ -3,14 +3,15 @@
 mod read;
 mod table;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::load::{Model, Phase, Spacing};
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use crate::schedule;
-use read::CsvForm;
 pub use read::DataFileError;
+use read::{COLUMNS_MAX, CsvForm};
 pub use table::{DataTable, RowOrder};
 
 /// Reads the data files of a scenario: one path, whose columns are `${row.name}`, or a mapping from
@@ -90,11 +91,16 @@ fn read_columns(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
         reader.wrong_kind(node, "`columns`", expected);
         return None;
     };
-    let mut columns = Vec::<String>::new();
+    if items.len() > COLUMNS_MAX {
+        let title = format!("`columns` has {} names", items.len());
+        reader.error(node.span.clone(), title, format!("at most {COLUMNS_MAX}"));
+        return None;
+    }
+    let (mut columns, mut names) = (Vec::<String>::new(), HashSet::new());
     for item in items {
         let name = reader.text(item, "a name in `columns`", "a name")?;
         let label = match is_name(name) {
-            true if !columns.iter().any(|other| other == name) => {
+            true if names.insert(name) => {
                 columns.push(name.to_owned());
                 continue;
             }

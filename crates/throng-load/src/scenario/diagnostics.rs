@@ -105,7 +105,10 @@ impl Diagnostics {
     /// show one takes no look at the others.
     fn lines_around(&self, span: &Range<usize>) -> (usize, Range<usize>) {
         let of = |at: usize| self.line_ends.partition_point(|end| *end < at);
-        let (first, last) = (of(span.start), of(span.end));
+        // What stands behind the last line end is shown in the last line.
+        let behind = self.line_ends.last().is_some_and(|end| end + 1 == self.source.len());
+        let is_behind = behind && span.start == self.source.len();
+        let (first, last) = (of(span.start) - usize::from(is_behind), of(span.end));
         let begin = first.checked_sub(1).map_or(0, |before| self.line_ends[before] + 1);
         let end = self.line_ends.get(last).map_or(self.source.len(), |end| end + 1);
         (first + 1, begin..end)

@@ -1,7 +1,6 @@
 //! What a scenario is read from beside its own text: files, and variables of the environment.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use throng_base::input_file;
 
 /// Files and variables that came with a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,13 +37,7 @@ impl ScenarioInputs {
     /// Opens a file.
     pub(crate) fn open(&self, path: &Path) -> io::Result<Box<dyn Read>> {
         match self {
-            Self::Own => {
-                let file = File::open(path)?;
-                if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-                    return Err(io::ErrorKind::IsADirectory.into());
-                }
-                Ok(Box::new(file))
-            }
+            Self::Own => Ok(Box::new(input_file::open(path)?)),
             Self::Carried(carried) => {
                 let file = carried.files.get(path).ok_or(io::ErrorKind::NotFound)?;
                 Ok(Box::new(io::Cursor::new(file.clone())))

@@ -117,7 +117,7 @@ impl VariableNames {
                 SETUP => self.no_setup_value(column),
                 _ => NameError::Other {
                     title: format!("{} has no column `{column}`", table.path()),
-                    label: format!("its columns are {}", table.columns().join(", ")),
+                    label: format!("its columns are {}", columns_of(table)),
                 },
             })?;
             if prefix == SETUP && self.steps == StepOwner::Teardown {
@@ -339,6 +339,13 @@ impl VariableNames {
     pub(super) fn stored(&self) -> &[String] {
         &self.stored
     }
+}
+
+/// Returns the names of the first columns of a data file.
+fn columns_of(table: &DataTable) -> String {
+    let columns = table.columns();
+    let rest = if columns.len() > LIST_MAX { ", ..." } else { "" };
+    columns[..columns.len().min(LIST_MAX)].join(", ") + rest
 }
 
 /// Reports whether `name` is that of the last sent message, or of a part of it.

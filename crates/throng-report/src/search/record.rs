@@ -3,9 +3,10 @@
 //! The file is whole after each line. A search that was killed goes on after its last run.
 
 use std::collections::BTreeMap;
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
+use throng_base::input_file::{SEARCH_BYTES_MAX, read_all};
 
 use super::{Search, SearchBracket, SearchMove, SearchResult, SearchRules, SearchRun};
 use crate::runfile::ScenarioSource;
@@ -107,13 +108,9 @@ impl SearchRecord {
     ///
     /// # Errors
     /// The file cannot be read, or its first line is not that of a search.
-    pub fn read(mut input: impl BufRead) -> io::Result<Self> {
+    pub fn read(input: impl BufRead) -> io::Result<Self> {
         let wrong = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
-        let mut bytes = Vec::new();
-        (&mut input).take(SEARCH_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > SEARCH_BYTES_MAX {
-            return Err(wrong(format!("it is longer than {SEARCH_BYTES_MAX} bytes")));
-        }
+        let bytes = read_all(input, SEARCH_BYTES_MAX)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         let first = lines.next().ok_or_else(|| wrong("the file is empty".to_owned()))?;
@@ -196,9 +193,6 @@ fn write_line(out: &mut impl Write, line: &impl Serialize) -> io::Result<()> {
 
 /// Runs in a row that never reached the server, after which a search waits for no more.
 const VOIDS_MAX: usize = 2;
-
-/// The longest file of a search that is read, in bytes.
-const SEARCH_BYTES_MAX: u64 = 64 << 20;
 
 /// The version of the format.
 pub const SEARCH_VERSION: u32 = 1;

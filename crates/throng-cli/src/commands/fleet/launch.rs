@@ -1,8 +1,9 @@
 //! The start of agents on other machines over ssh.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::path::Path;
 
+use throng_base::input_file::{self, CREDENTIALS_BYTES_MAX};
 use throng_fleet::random_id;
 use throng_report::render::bytes;
 
@@ -151,7 +152,7 @@ fn files(bus: &BusFlags) -> Result<Vec<AgentFile>, Failure> {
         ("bus-key", &bus.bus_key),
     ];
     let given = all.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
-    let read = given.map(|(flag, path)| match fs::read_to_string(path) {
+    let read = given.map(|(flag, path)| match input_file::read_text(path, CREDENTIALS_BYTES_MAX) {
         Ok(text) => Ok(AgentFile { flag, text }),
         Err(error) => Err(Failure::new(format!("--{flag} {}: {error}", path.display()))),
     });

@@ -1,10 +1,13 @@
 //! Reading a data file: CSV with a header, or JSON, one object a line.
 
+use std::cell::Cell;
+use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use serde_json::Value;
-use throng_base::units::plural;
+use throng_base::input_file::DATA_BYTES_MAX;
+use throng_base::units::{plural, show_bytes};
 
 use super::table::{DataTable, TableBuilder};
 use crate::scenario::inputs::ScenarioInputs;
@@ -45,10 +48,12 @@ pub(super) fn read(
         };
         wrong(error.to_string(), &remedy)
     })?;
-    let input = BufReader::new(file.take(FILE_BYTES_MAX + 1));
+    let row_bytes = Cell::new(0);
+    let input =
+        BufReader::new(RowLimit { inner: file.take(DATA_BYTES_MAX + 1), bytes: &row_bytes });
     let table = match format {
-        Format::Csv => read_csv(input, name, CsvFile { inputs, path }, form)?,
-        Format::JsonLines => read_json_lines(input, name, &path.display().to_string())?,
+        Format::Csv => read_csv(input, name, CsvFile { inputs, path }, form, &row_bytes)?,
+        Format::JsonLines => read_json_lines(input, name, &path.display().to_string(), &row_bytes)?,
     };
     table.ok_or_else(|| wrong("it has no rows", "one row for each user, below the header if any"))
 }
@@ -97,6 +102,7 @@ fn read_csv(
     name: &str,
     file: CsvFile<'_>,
     form: &CsvForm,
+    row_bytes: &Cell<usize>,
 ) -> Result<Option<DataTable>, DataFileError> {
     let mut reader = csv::ReaderBuilder::new()
         .trim(csv::Trim::Headers)
@@ -109,7 +115,7 @@ fn read_csv(
     };
     let count = columns.len();
     let mut table = TableBuilder::new(name, &file.path.display().to_string(), columns);
-    let mut record = csv::StringRecord::new();
+    let (mut record, mut rows) = (csv::StringRecord::new(), 0);
     while reader.read_record(&mut record).map_err(|error| csv_error(&error, file))? {
         let line = || record.position().map_or(0, |position| file.line_of(position));
         if record.len() != count {
@@ -122,6 +128,9 @@ fn read_csv(
             push(&mut table, cell.as_bytes(), line)?;
         }
         check_size(record.position().map_or(0, csv::Position::byte))?;
+        rows += 1;
+        check_rows(rows)?;
+        row_bytes.set(0);
     }
     Ok(table.build())
 }
@@ -188,7 +197,7 @@ fn csv_error(error: &csv::Error, file: CsvFile<'_>) -> DataFileError {
         csv::ErrorKind::Utf8 { .. } => {
             wrong(format!("line {line} is not UTF-8"), "convert the file, for example with iconv")
         }
-        csv::ErrorKind::Io(error) => wrong(error.to_string(), "is it readable?"),
+        csv::ErrorKind::Io(error) => unreadable(error),
         _ => wrong(format!("line {line}: {error}"), "is it CSV?"),
     }
 }
@@ -197,9 +206,10 @@ fn read_json_lines(
     input: impl BufRead,
     name: &str,
     path: &str,
+    row_bytes: &Cell<usize>,
 ) -> Result<Option<DataTable>, DataFileError> {
     let mut table: Option<TableBuilder> = None;
-    let mut bytes = 0;
+    let (mut bytes, mut rows) = (0, 0);
     for (index, line) in input.lines().enumerate() {
         let number = index as u64 + 1;
         let line = line.map_err(|error| match error.kind() {
@@ -207,13 +217,16 @@ fn read_json_lines(
                 let remedy = "convert the file, for example with iconv";
                 wrong(format!("line {number} is not UTF-8"), remedy)
             }
-            _ => wrong(error.to_string(), "is it readable?"),
+            _ => unreadable(&error),
         })?;
+        row_bytes.set(0);
         bytes += line.len() as u64 + 1;
         check_size(bytes)?;
         if line.trim().is_empty() {
             continue;
         }
+        rows += 1;
+        check_rows(rows)?;
         let object = match serde_json::from_str(&line) {
             Ok(Value::Object(object)) => object,
             Ok(_) => {
@@ -253,12 +266,17 @@ fn check_columns(
     columns: Vec<String>,
     line: impl Fn() -> u64,
 ) -> Result<Vec<String>, DataFileError> {
+    if columns.len() > COLUMNS_MAX {
+        let problem = format!("line {} has {} columns", line(), columns.len());
+        return Err(wrong(problem, &format!("at most {COLUMNS_MAX}; leave out what is not used")));
+    }
+    let mut names = HashSet::new();
     for (index, column) in columns.iter().enumerate() {
         if column.is_empty() {
             let problem = format!("column {} of line {} has no name", index + 1, line());
             return Err(wrong(problem, "the first line names the columns: user,token"));
         }
-        if columns[..index].contains(column) {
+        if !names.insert(column) {
             let problem = format!("line {} names the column `{column}` twice", line());
             return Err(wrong(problem, "give each column a name of its own"));
         }
@@ -267,6 +285,36 @@ fn check_columns(
         return Err(wrong("it names no columns", "the first line names the columns: user,token"));
     }
     Ok(columns)
+}
+
+/// Passes on a file, and fails in a row that is too long: a reader of rows keeps a whole one.
+struct RowLimit<'a, R> {
+    inner: R,
+    /// Bytes since the last row.
+    bytes: &'a Cell<usize>,
+}
+
+impl<R: Read> Read for RowLimit<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.bytes.set(self.bytes.get() + read);
+        if self.bytes.get() > ROW_BYTES_MAX {
+            let problem = format!("it has a row of more than {}", show_bytes(ROW_BYTES_MAX as u64));
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+        }
+        Ok(read)
+    }
+}
+
+/// Returns what is wrong with a file that cannot be read to its end.
+fn unreadable(error: &io::Error) -> DataFileError {
+    let remedy = match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            "is it a data file? A quote that is not closed makes one row of many"
+        }
+        _ => "is it readable?",
+    };
+    wrong(error.to_string(), remedy)
 }
 
 fn push(
@@ -282,11 +330,20 @@ fn push(
 }
 
 fn check_size(bytes: u64) -> Result<(), DataFileError> {
-    if bytes > FILE_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+    if bytes > DATA_BYTES_MAX { Err(too_large()) } else { Ok(()) }
+}
+
+fn check_rows(rows: u64) -> Result<(), DataFileError> {
+    if rows <= ROWS_MAX {
+        return Ok(());
+    }
+    let problem = format!("it has more than {ROWS_MAX} rows");
+    Err(wrong(problem, "a data file is kept in memory; leave out what is not used"))
 }
 
 fn too_large() -> DataFileError {
-    wrong("it has more than 1 GiB", "a data file is kept in memory; leave out what is not used")
+    let problem = format!("it has more than {}", show_bytes(DATA_BYTES_MAX));
+    wrong(problem, "a data file is kept in memory; leave out what is not used")
 }
 
 fn wrong(problem: impl Into<String>, remedy: &str) -> DataFileError {
@@ -296,5 +353,11 @@ fn wrong(problem: impl Into<String>, remedy: &str) -> DataFileError {
 /// Longest value of a data file.
 const CELL_BYTES_MAX: usize = 64 << 10;
 
-/// Largest data file.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+/// Most columns of a data file.
+pub(super) const COLUMNS_MAX: usize = 10_000;
+
+/// Most rows of a data file.
+const ROWS_MAX: u64 = 100_000_000;
+
+/// Longest row of a data file.
+const ROW_BYTES_MAX: usize = 16 << 20;

@@ -57,6 +57,26 @@ fn a_file_without_a_header_has_the_columns_of_the_scenario() {
 }
 
 #[test]
+fn a_file_has_bounded_rows_and_columns() {
+    let header = |count: usize| {
+        let names: Vec<_> = (0..count).map(|number| format!("c{number}")).collect();
+        let row = vec!["1"; count].join(",");
+        format!("{}\n{row}\n", names.join(","))
+    };
+    assert!(parse("a.csv", header(10_000).as_bytes(), "a.csv", "${row.c9999}").is_ok());
+    let error = parse("a.csv", header(100_000).as_bytes(), "a.csv", "x").unwrap_err();
+    assert!(error.contains("line 1 has 100000 columns"), "{error}");
+    assert!(error.contains("at most 10000; leave out"), "{error}");
+    let one_row = format!("a\n\"{}", "1\n".repeat(9 << 20));
+    let error = parse("a.csv", one_row.as_bytes(), "a.csv", "x").unwrap_err();
+    assert!(error.contains("it has a row of more than 16MiB"), "{error}");
+    let error = parse("a.jsonl", &vec![b' '; 17 << 20], "a.jsonl", "x").unwrap_err();
+    assert!(error.contains("it has a row of more than 16MiB"), "{error}");
+    let error = parse("a.csv", b"", "{file: /dev/zero, columns: [a]}", "x").unwrap_err();
+    assert!(error.contains("it is a device, and no file"), "{error}");
+}
+
+#[test]
 fn a_file_that_cannot_be_used_names_its_line() {
     let rows: &[(&str, &[u8], &str, &str, &str)] = &[
         (

@@ -1,10 +1,11 @@
 //! `arrivals: {file}`: moments of arrival, read from a file.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_base::input_file::{DATA_BYTES_MAX, read_all};
 use throng_base::units::{parse_count, parse_utc};
 
 use super::phase::Phase;
@@ -97,12 +98,14 @@ fn read_file(
         io::ErrorKind::IsADirectory => wrong("it is a folder", "name a file in it"),
         _ => wrong(error, "the path counts from the folder of the scenario"),
     })?;
-    let mut bytes = Vec::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
-    read.map_err(|error| wrong(error, "is it readable?"))?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(wrong("it has more than 1 GiB", "split it, and write a phase for each part"));
-    }
+    let bytes = read_all(file, DATA_BYTES_MAX).map_err(|error| {
+        let is_too_large = error.kind() == io::ErrorKind::FileTooLarge;
+        let remedy = match is_too_large {
+            true => "split it, and write a phase for each part",
+            false => "is it readable?",
+        };
+        wrong(error, remedy)
+    })?;
     parse_moments(&bytes, column)
 }
 
@@ -248,8 +251,6 @@ fn wrong(problem: impl ToString, remedy: &str) -> DataFileError {
 
 /// Slowest replay; its inverse is the fastest.
 const SPEED_MIN: f64 = 1e-4;
-/// Largest file.
-const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum number of moments: they take 160 MB.
 const MOMENTS_MAX: usize = 20_000_000;
 /// Longest time between the first moment and the last.
