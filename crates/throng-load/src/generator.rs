@@ -8,6 +8,7 @@ mod answer_gaps;
 mod config;
 mod core_stats;
 mod departures;
+mod error_counts;
 mod error_facts;
 mod error_log;
 mod error_name;
@@ -45,6 +46,7 @@ pub use crate::user::{
 };
 pub use config::GeneratorConfig;
 pub use core_stats::CoreStats;
+pub use error_counts::ErrorCounts;
 pub use error_log::ErrorLog;
 pub(crate) use error_log::STATUSES_MAX;
 pub use incidents::Incidents;

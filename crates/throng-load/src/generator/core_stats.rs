@@ -7,13 +7,14 @@ use throng_report::{
     Histogram, LoadCounters, Merge, StepInterval, UnansweredWaits,
 };
 
+use super::error_counts::ErrorCounts;
 use super::error_log::ErrorLog;
 use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
 use super::status_counts::StatusCounts;
 use super::tallies::{AddressTally, CueTally, LimitTally, add_count, add_counts};
 use crate::program::{Protocol, StepIndex};
-use crate::user::{AnswerTiming, ConnectFailure, ErrorKind};
+use crate::user::{AnswerTiming, ConnectFailure};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,9 +34,8 @@ pub struct CoreStats {
     pub core: CoreCounters,
     /// Counters by class of users.
     pub classes: Vec<ClassCounters>,
-    /// Errors of established connections, in the order of [`ErrorKind::ALL`].
-    #[serde(with = "error_counts")]
-    pub errors: [u64; ErrorKind::ALL.len()],
+    /// Errors of established connections, by their kind.
+    pub errors: ErrorCounts,
     /// Connections that the server closed unexpectedly by a close frame, by its code.
     pub close_codes: Vec<(Option<u16>, u64)>,
     /// Answers to HTTP requests by their status.
@@ -114,7 +114,7 @@ impl CoreStats {
         self.counters.merge(&other.counters);
         self.core.merge(&other.core);
         add_each(&mut self.classes, &other.classes, |sum, one| sum.merge(one));
-        self.errors.iter_mut().zip(other.errors).for_each(|(sum, one)| *sum += one);
+        self.errors.iter_mut().zip(*other.errors).for_each(|(sum, one)| *sum += one);
         add_counts(&mut self.close_codes, &other.close_codes);
         add_counts(&mut self.connect_failures, &other.connect_failures);
         self.statuses.add(&other.statuses);
@@ -314,27 +314,6 @@ impl CoreStats {
 fn add_each<T: Default>(sums: &mut Vec<T>, parts: &[T], add: impl Fn(&mut T, &T)) {
     sums.resize_with(sums.len().max(parts.len()), T::default);
     sums.iter_mut().zip(parts).for_each(|(sum, part)| add(sum, part));
-}
-
-/// The counts of errors as a list, whose length JSON does not fix.
-mod error_counts {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
-    use super::ErrorKind;
-
-    type Counts = [u64; ErrorKind::ALL.len()];
-
-    pub(super) fn serialize<S: Serializer>(counts: &Counts, to: S) -> Result<S::Ok, S::Error> {
-        counts.as_slice().serialize(to)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Counts, D::Error> {
-        let counts = Vec::<u64>::deserialize(from)?;
-        let expected = "a count for each kind of error";
-        counts
-            .try_into()
-            .map_err(|counts: Vec<u64>| de::Error::invalid_length(counts.len(), &expected))
-    }
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl<'a> Compiler<'a> {
 
     /// Appends an op.
     pub(crate) fn push(&mut self, op: Op, facts: OpFacts) {
-        let receives = matches!(facts.role, OpRole::Receives);
+        let receives = matches!(facts.role, OpRole::Receives | OpRole::Pings);
         let step = if facts.latency.is_some() || receives { self.step.take() } else { None };
         let facts = OpFacts { step, ..facts };
         self.program.ops.push(op);

@@ -13,6 +13,7 @@ mod http_retries;
 mod identity;
 mod limits;
 mod named;
+mod ping;
 mod play;
 mod send;
 mod served;
