@@ -28,6 +28,7 @@ mod foreach;
 pub(crate) mod http;
 pub(crate) mod join;
 pub(crate) mod leave;
+pub(crate) mod ping;
 mod prelude;
 pub(crate) mod push;
 pub(crate) mod receive;
@@ -52,6 +53,8 @@ pub(crate) const STEPS: &[StepKind] = &[
     expect::KIND,
     receive::KIND,
     receive_event::KIND,
+    ping::PING,
+    ping::PONG,
     set::KIND,
     join::KIND,
     push::KIND,

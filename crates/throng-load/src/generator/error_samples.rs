@@ -288,7 +288,8 @@ pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String,
         | ErrorKind::JoinTimeout
         | ErrorKind::PushTimeout
         | ErrorKind::LeaveTimeout
-        | ErrorKind::HeartbeatTimeout => "nothing",
+        | ErrorKind::HeartbeatTimeout
+        | ErrorKind::PingTimeout => "nothing",
         ErrorKind::CueTimeout => "too few other users, or no signal",
         ErrorKind::SendFailed => "EPIPE: the connection is closed",
         ErrorKind::SendOverflow => "no acceptance of what was sent: the send queue is full",

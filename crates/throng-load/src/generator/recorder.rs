@@ -88,7 +88,7 @@ impl Recorder<'_> {
                 stats.incidents.answered(timing.arrived_at(), asked);
                 stats.count_answer(from.map(|from| (from, timing)), self.place.class);
             }
-            Record::Replied { timing, from } => {
+            Record::Replied { timing, from } | Record::Ponged { timing, from } => {
                 stats.incidents.answered(timing.arrived_at(), from);
             }
             Record::Joined { from, timing } => stats.count_join(from, timing),

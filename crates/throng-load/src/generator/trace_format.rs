@@ -203,6 +203,7 @@ impl TraceFormat<'_> {
             Record::Replied { from, .. } => {
                 one(format!("  reply to its request, after {}", micros(*from, now)))
             }
+            Record::Ponged { from, .. } => one(format!("  ok: pong, after {}", micros(*from, now))),
             Record::Joined { .. } => one("  ok: joined"),
             Record::Pushed { .. } => one("  ok: pushed"),
             Record::Skipped(message) | Record::SkippedKept(message) => {

@@ -217,8 +217,9 @@ impl Generator {
                 self.trace(conn, TraceEvent::Received(Payload::Control("ping")));
                 return self.trace(conn, TraceEvent::Sent(Payload::Control("pong")));
             }
-            ClientEvent::Pong(_) => {
-                return self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
+            ClientEvent::Pong(payload) => {
+                self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
+                Input::Pong(payload)
             }
             ClientEvent::Opened { deflate, .. } => {
                 let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");

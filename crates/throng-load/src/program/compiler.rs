@@ -59,7 +59,7 @@ impl<'a> Compiler<'a> {
             };
             facts = OpFacts { role, latency: None, ..facts };
         }
-        let receives = matches!(facts.role, OpRole::Receives);
+        let receives = matches!(facts.role, OpRole::Receives | OpRole::Pings);
         let step = if facts.latency.is_some() || receives { self.step.take() } else { None };
         let facts = OpFacts { step, ..facts };
         self.program.ops.push(op);

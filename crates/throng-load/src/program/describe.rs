@@ -25,6 +25,7 @@ impl Program {
                 },
                 false => "an open channel".to_owned(),
             },
+            Op::Ping { .. } => "a pong".to_owned(),
             Op::AwaitCue { cue, .. } => self.cues()[usize::from(cue)].describe(),
             Op::Http { request } => self.http_request(request).expected.describe(shown),
             _ => "an open connection".to_owned(),
@@ -41,6 +42,7 @@ impl Program {
         let timeout = match self.op(pc) {
             Op::ExpectBytes { timeout_ns, .. }
             | Op::ExpectMessage { timeout_ns, .. }
+            | Op::Ping { timeout_ns, .. }
             | Op::Connect { timeout_ns, .. } => Duration::from_nanos(timeout_ns),
             Op::AwaitCue { timeout_ns, .. } if timeout_ns < u64::MAX => {
                 Duration::from_nanos(timeout_ns)
@@ -67,7 +69,7 @@ impl Program {
                 };
                 self.describe_awaited(pc, excerpt) + others
             }
-            Op::AwaitCue { .. } => self.describe_awaited(pc, excerpt),
+            Op::AwaitCue { .. } | Op::Ping { .. } => self.describe_awaited(pc, excerpt),
             Op::PassCue => "goes on at once: a user of a trial is alone".to_owned(),
             Op::Signal { cue } => self.cues()[usize::from(cue)].name.clone(),
             Op::SendRandom { bytes } => format!("{bytes} random bytes"),
@@ -96,6 +98,7 @@ impl Program {
                 format!("its turn by the limit `{}`", self.limits()[usize::from(limit)])
             }
             Op::Send { .. }
+            | Op::Pong { .. }
             | Op::Set { .. }
             | Op::Choose { .. }
             | Op::Jump { .. }

@@ -123,6 +123,7 @@ fn next_answers(program: &Program, bodies: &[NextAnswer]) -> Vec<NextAnswer> {
             },
             OpRole::Sends { is_answered: false }
             | OpRole::Neutral
+            | OpRole::Pings
             | OpRole::LoopBegins
             | OpRole::Closes(CloseAction::Half) => after,
             OpRole::Separates
@@ -160,6 +161,7 @@ fn sections(facts: &[OpFacts]) -> Vec<Section> {
             }
             OpRole::Sends { is_answered: false }
             | OpRole::Neutral
+            | OpRole::Pings
             | OpRole::Branches
             | OpRole::Receives
             | OpRole::Asks { .. }

@@ -28,6 +28,19 @@ pub enum Op {
         /// Number of bytes.
         bytes: u32,
     },
+    /// Sends a ping of a WebSocket and waits for its pong.
+    Ping {
+        /// Index of the [`Program::template`](super::Program::template) of its payload; `u32::MAX`
+        /// without one.
+        template: u32,
+        /// Time-out of the pong.
+        timeout_ns: u64,
+    },
+    /// Sends a pong of a WebSocket.
+    Pong {
+        /// Index of the [`Program::template`](super::Program::template) of its payload.
+        template: u32,
+    },
     /// Waits for bytes of a TCP stream that match.
     ExpectBytes {
         /// Index of the [`Program::bytes_pattern`](super::Program::bytes_pattern).
@@ -169,6 +182,8 @@ pub(crate) enum OpRole {
     Expects,
     /// Waits for what comes unasked: it answers nothing.
     Receives,
+    /// Waits for a pong, which answers no message.
+    Pings,
     /// Sends a request and waits for its answer, on a connection that it opens itself if there is
     /// none.
     Asks {
@@ -258,6 +273,7 @@ impl From<OpFacts> for OpSum {
             OpRole::Expects | OpRole::Receives | OpRole::Asks { .. } => Traffic::Answered,
             OpRole::Sends { .. } => Traffic::Sent,
             OpRole::Neutral
+            | OpRole::Pings
             | OpRole::Branches
             | OpRole::LoopBegins
             | OpRole::LoopEnds { .. }

@@ -11,8 +11,8 @@ use super::reader::Reader;
 pub(crate) struct StepNames(Vec<(String, &'static str)>);
 
 /// The steps, beside transactions, that may have a name: they wait for something.
-const NAMED: [&str; 12] = [
-    "connect", "expect", "receive", "join", "push", "get", "head", "post", "put", "patch",
+const NAMED: [&str; 13] = [
+    "connect", "expect", "receive", "ping", "join", "push", "get", "head", "post", "put", "patch",
     "delete", "options",
 ];
 

@@ -129,11 +129,13 @@ pub enum ErrorKind {
     HttpUnasked,
     /// A value of the user cannot be sent where it stands. Nothing was sent.
     BadValue,
+    /// A ping was not answered in time.
+    PingTimeout,
 }
 
 impl ErrorKind {
     /// All kinds, in the order of [`CoreStats::errors`](crate::generator::CoreStats::errors).
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::ClosedByPeer,
         Self::ResetByPeer,
         Self::ExpectTimeout,
@@ -168,6 +170,7 @@ impl ErrorKind {
         Self::HttpTooLarge,
         Self::HttpUnasked,
         Self::BadValue,
+        Self::PingTimeout,
     ];
 
     /// Returns the name of the kind in reports.
@@ -207,6 +210,7 @@ impl ErrorKind {
             Self::HttpTooLarge => "http_too_large",
             Self::HttpUnasked => "http_unasked",
             Self::BadValue => "bad_value",
+            Self::PingTimeout => "ping_timeout",
         }
     }
 
@@ -219,6 +223,7 @@ impl ErrorKind {
                 | Self::PushTimeout
                 | Self::LeaveTimeout
                 | Self::HttpTimeout
+                | Self::PingTimeout
         )
     }
 

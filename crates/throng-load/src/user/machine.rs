@@ -16,7 +16,7 @@ use super::{
 };
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{
-    barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
+    barrier, branch, choose, close, connect, expect, ping, send, set, signal, stay, wait,
 };
 
 /// Input of a user.
@@ -53,6 +53,8 @@ pub(crate) enum Input<'a> {
     HttpViolated(ResponseError, &'a [u8]),
     /// Bytes arrived on a connection of HTTP requests that answer none.
     HttpUnasked(&'a [u8]),
+    /// A pong of a WebSocket arrived.
+    Pong(&'a [u8]),
     /// The server sent a close frame, with this code and reason.
     PeerClosed(Option<u16>, &'a str),
     /// The server's FIN arrived.
@@ -145,6 +147,7 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Leave => stop_and_leave(cx),
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
         Input::Message(message) => expect::message_received(cx, message),
+        Input::Pong(payload) => ping::pong_received(cx, payload),
         Input::HeartbeatDue => heartbeat::due(cx),
         Input::HttpAnswered(response) => http::answered(cx, &response),
         Input::HttpViolated(error, head) => http::violated(cx, error, head),
@@ -197,6 +200,8 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::SendRandom { bytes } => send::begin_random(cx, bytes as usize),
         Op::ExpectBytes { pattern, timeout_ns } => expect::begin_bytes(cx, pattern, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
+        Op::Ping { template, timeout_ns } => ping::begin(cx, template, timeout_ns),
+        Op::Pong { template } => ping::begin_pong(cx, template),
         Op::Request { request } => request::begin(cx, request),
         Op::Http { request } => http::begin(cx, request),
         Op::Set { slot, template } => set::begin(cx, slot, template),
@@ -237,6 +242,7 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserWait::Response { .. } => http::timed_out(cx),
         UserWait::Answer { matched } => expect::timed_out(cx, matched.get()),
         UserWait::Reply { number } => request::timed_out(cx, number.get()),
+        UserWait::Pong => ping::timed_out(cx),
         UserWait::Pause => {
             cx.record(Record::Late(cx.user.intended));
             cx.user.set_wait(UserWait::Yield);

@@ -25,7 +25,8 @@ enum ServerWait {
     Upgrade,
     /// The answer that its `expect` describes.
     Answer,
-    /// What its `receive` describes. It is no response, and counts for the step's name only.
+    /// What its `receive` describes, or a pong. It is no response of the server's program, and
+    /// counts for the step's name only.
     Unasked,
     /// The reply to its join.
     Join,
@@ -54,6 +55,7 @@ impl ServerWait {
             UserWait::Connect { .. } => Self::Connect,
             UserWait::Upgrade => Self::Upgrade,
             UserWait::Answer { .. } if program.is_receive(user.pc()) => Self::Unasked,
+            UserWait::Pong => Self::Unasked,
             UserWait::Answer { .. } => Self::Answer,
             UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
                 LatencyKind::Join => Self::Join,

@@ -48,6 +48,8 @@ pub(crate) enum Record<'a> {
     Answered { from: Option<Instant>, timing: AnswerTiming },
     /// The reply to a request arrived.
     Replied { from: Instant, timing: AnswerTiming },
+    /// The pong to a ping arrived.
+    Ponged { from: Instant, timing: AnswerTiming },
     /// A join was answered ok.
     Joined { from: Instant, timing: AnswerTiming },
     /// A push was answered ok.

@@ -82,6 +82,8 @@ pub(crate) enum UserWait {
     HttpClose { is_done: bool },
     /// The reply to its join, push or leave with this ref.
     Reply { number: Packed },
+    /// The pong to its ping.
+    Pong,
     /// The end of a `wait`.
     Pause,
     /// Other users: its core knows it by this ticket.

@@ -15,6 +15,7 @@ mod identity;
 mod limits;
 mod named;
 mod on_message;
+mod ping;
 mod play;
 mod send;
 mod served;

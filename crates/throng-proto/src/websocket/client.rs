@@ -190,6 +190,14 @@ impl WebSocketClient {
         }
     }
 
+    /// Appends a pong that no ping asked for, with at most 125 bytes of `payload` (RFC 6455 section
+    /// 5.5.3).
+    pub fn pong(&self, payload: &[u8], mask: [u8; 4], out: &mut Vec<u8>) {
+        if let Some(endpoint) = self.endpoint() {
+            endpoint.write_pong(payload, Some(mask), out);
+        }
+    }
+
     /// Appends a close frame with at most 123 bytes of `reason`, once. [`ClientEvent::Closed`]
     /// follows when the server answers it, [`ClientEvent::Failed`] when it does not answer within
     /// `close_timeout_ms`.

@@ -176,6 +176,13 @@ impl Endpoint {
         contexts.sent.append(payload, self.sends.bits.min(DeflateContext::SENT_BITS_MAX));
     }
 
+    /// Appends a pong, unless a close frame was sent.
+    pub(super) fn write_pong(&self, payload: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
+        if self.is_open() {
+            append_control(Opcode::Pong, payload, mask, out);
+        }
+    }
+
     /// Appends a ping, unless a close frame was sent.
     pub(super) fn write_ping(&self, payload: &[u8], mask: Option<[u8; 4]>, out: &mut Vec<u8>) {
         if self.is_open() {

@@ -1,7 +1,7 @@
 //! The kinds of errors that a threshold may name.
 
 /// Kinds of errors: failed connects, and the names that the generator gives to its other errors.
-pub(super) const ERROR_KINDS: [&str; 35] = [
+pub(super) const ERROR_KINDS: [&str; 36] = [
     "connect",
     "closed_by_peer",
     "reset_by_peer",
@@ -37,4 +37,5 @@ pub(super) const ERROR_KINDS: [&str; 35] = [
     "http_too_large",
     "http_unasked",
     "bad_value",
+    "ping_timeout",
 ];

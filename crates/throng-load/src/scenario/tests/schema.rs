@@ -68,7 +68,7 @@ user: [connect, receive: {until: a}, send: {hex: aa}]
     "
 target: ws://h:1/
 load: [ramp: {to: 1, over: 1s}]
-user: [connect, expect: {one_of: [text: a, text: b], capture: {b: {regex: c}}}]
+user: [connect, pong: {text: a}, expect: {one_of: [text: a, text: b], capture: {b: {regex: c}}}]
 ",
 ];
 

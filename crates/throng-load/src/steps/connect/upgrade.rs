@@ -104,24 +104,43 @@ pub(crate) fn read_path(reader: &mut Reader<'_>, node: &Node, example: &str) -> 
         Some(Segment::Variable(variable, _)) => variable.is_raw(),
         None => false,
     };
-    let label = if !begins {
-        "must begin with /"
+    let (label, fault) = if !begins {
+        ("must begin with /", None)
     } else if !literals(u8::is_ascii_graphic) {
-        "must be printable ASCII; percent-encode everything else, %20 for a space"
+        let at = find_outside(text, |letter| !letter.is_ascii_graphic());
+        let end = |at: usize| at + text[at..].chars().next().map_or(0, char::len_utf8);
+        let label = "must be printable ASCII; percent-encode everything else, %20 for a space";
+        (label, at.map(|at| at..end(at)))
     } else if !literals(|byte| *byte != b'#') {
         // RFC 9110 section 4.2.5.
-        "a fragment is never sent: remove `#` and what follows it, or write %23 for the character"
+        let label = "a fragment is never sent: remove `#` and what follows it, or write %23 for \
+                     the character";
+        (label, find_outside(text, |letter| letter == '#').map(|at| at..text.len()))
     } else {
         return Some(template.with_escape(Escape::Percent));
     };
+    let span = fault.map_or(node.span.clone(), |fault| reader.inner_span(node, fault));
     let title = format!("`path` must be a path such as {example}");
-    let mistake = reader.error(node.span.clone(), title, label);
+    let mistake = reader.error(span, title, label);
     if let Some(Segment::Variable(variable, _)) = template.segments().first() {
         let help = format!(
             "the value is percent-encoded, a `/` too; if it is a whole path, write \
              ${{raw({variable})}}: it stays as it is"
         );
         mistake.help = Some(help);
+    }
+    None
+}
+
+/// Returns the index of the first letter that fits, outside of the variables of a text.
+fn find_outside(text: &str, is: fn(char) -> bool) -> Option<usize> {
+    let mut at = 0;
+    for (index, part) in text.split("${").enumerate() {
+        let begin = if index == 0 { 0 } else { part.find('}').map_or(part.len(), |end| end + 1) };
+        if let Some(found) = part[begin..].find(is) {
+            return Some(at + begin + found);
+        }
+        at += part.len() + 2;
     }
     None
 }

@@ -184,11 +184,16 @@ impl Play {
             }
             "bytes" => Input::Bytes(rest.as_bytes()),
             "text" => Input::Message(IncomingMessage::Text(rest)),
-            "binary" => {
+            "binary" | "pong-hex" => {
                 let bytes = rest.split(' ').map(|byte| u8::from_str_radix(byte, 16).unwrap());
                 let bytes: Vec<_> = bytes.collect();
-                return self.input(now, Input::Message(IncomingMessage::Binary(&bytes)));
+                let input = match name {
+                    "binary" => Input::Message(IncomingMessage::Binary(&bytes)),
+                    _ => Input::Pong(&bytes),
+                };
+                return self.input(now, input);
             }
+            "pong" => Input::Pong(rest.as_bytes()),
             "bad" => Input::BadMessage(rest.as_bytes()),
             "reply" => Input::Reply(number(), &reply),
             "channel-end" => {
@@ -387,6 +392,8 @@ impl Play {
             UserSession::Raw if out.len() > 20 => format!("sent {} bytes", out.len()),
             UserSession::Raw => format!("sent {}", str::from_utf8(out).unwrap()),
             UserSession::WebSocket(_) if out[0] & 0xf == 8 => "sent a close frame".to_owned(),
+            UserSession::WebSocket(_) if out[0] & 0xf == 9 => "sent a ping".to_owned(),
+            UserSession::WebSocket(_) if out[0] & 0xf == 10 => "sent a pong".to_owned(),
             UserSession::WebSocket(_) => "sent a frame".to_owned(),
         })
     }

@@ -47,6 +47,7 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Answered { from: Some(from), .. } => format!("answered {}", since(*from)),
             Record::Answered { from: None, .. } => "answered unmeasured".to_owned(),
             Record::Replied { from, .. } => format!("replied {}", since(*from)),
+            Record::Ponged { from, .. } => format!("pong {}", since(*from)),
             Record::Joined { .. } => "joined".to_owned(),
             Record::Pushed { .. } => "pushed".to_owned(),
             Record::Skipped(_) => "skipped".to_owned(),

@@ -67,10 +67,10 @@ error: `get` has no `path`
   |          ^^^^^^^^^^^^^ `path` is missing, for example `path: /login`
 
 error: `path` must be a path such as /login
- --> test.yaml:6:18
+ --> test.yaml:6:20
   |
 6 |   - post: {path: /a b}
-  |                  ^^^^ must be printable ASCII; percent-encode everything else, %20 for a space
+  |                    ^ must be printable ASCII; percent-encode everything else, %20 for a space
 
 error: a request has one body
  --> test.yaml:7:31
@@ -281,16 +281,16 @@ fn a_fragment_in_a_path() {
     );
     insta::assert_snapshot!(shown, @r#"
 error: `path` must be a path such as /login
- --> test.yaml:4:10
+ --> test.yaml:4:12
   |
 4 |   - get: /a#b
-  |          ^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+  |            ^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
 
 error: `path` must be a path such as /login
- --> test.yaml:5:18
+ --> test.yaml:5:34
   |
 5 |   - post: {path: "/a?b=${user.id}#c", body: x}
-  |                  ^^^^^^^^^^^^^^^^^^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
+  |                                  ^^ a fragment is never sent: remove `#` and what follows it, or write %23 for the character
 "#);
 }
 

@@ -73,7 +73,7 @@ error: unknown step `jion`
 7 |   - jion: {topic: lobby}
   |     ^^^^ not known here
   |
-  = help: expected one of: `connect`, `send`, `expect`, `receive`, `set`, `get`, `head`, `post`, `put`, `patch`, `delete`, `options`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
+  = help: expected one of: `connect`, `send`, `expect`, `receive`, `ping`, `pong`, `set`, `get`, `head`, `post`, `put`, `patch`, `delete`, `options`, `wait`, `barrier`, `signal`, `wait_for`, `every`, `repeat`, `transaction`, `foreach`, `if`, `choose`, `stay`, `close`
 
 error: a WebSocket cannot be half-closed
  --> test.yaml:8:12
@@ -148,10 +148,10 @@ error: `path` must be a path such as /socket/websocket
   |             ^^^^ must begin with /
 
 error: `path` must be a path such as /socket/websocket
- --> test.yaml:8:21
+ --> test.yaml:8:23
   |
 8 |   - connect: {path: /a b}
-  |                     ^^^^ must be printable ASCII; percent-encode everything else, %20 for a space
+  |                       ^ must be printable ASCII; percent-encode everything else, %20 for a space
 
 error: the header `host` cannot be sent
   --> test.yaml:10:25
@@ -389,4 +389,30 @@ error: unknown `skip_others` `maybe`
    |
    = help: expected one of: `true`, `false`
 "#);
+}
+
+#[test]
+fn pings_that_cannot_be_sent() {
+    let long = "x".repeat(126);
+    let shown = user_of(
+        "ws",
+        &format!(
+            "  - connect
+  - ping: {{text: a, binary: 01}}
+  - ping: {{text: \"${{uuid()}}\"}}
+  - pong: {{timeout: 1s}}
+  - pong: {long}
+"
+        ),
+    );
+    for says in [
+        "`ping` needs exactly one payload",
+        "`uuid` cannot be expected",
+        "unknown key `timeout` in `pong`",
+        "at most 125 bytes",
+    ] {
+        assert!(shown.contains(says), "{says}: {shown}");
+    }
+    let shown = user_of("ws", "  - ping\n  - connect\n");
+    assert!(shown.contains("`ping` needs a connection"), "{shown}");
 }
