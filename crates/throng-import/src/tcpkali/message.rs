@@ -173,8 +173,8 @@ fn choices(pattern: &str) -> Option<String> {
         .then(|| words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns the byte of the escape sequence at the beginning of `text`, and the sequence's length, as
-/// `unescape_data` of tcpkali reads it: it knows no `\t`, and octal digits only behind a `0`. A
+/// Returns the byte of the escape sequence at the beginning of `text`, and its length, as
+/// `unescape_data` of tcpkali reads it. That knows no `\t`, and octal digits only behind a `0`; a
 /// backslash before any other character is left out.
 fn escaped_byte(text: &str) -> Option<(u8, usize)> {
     let rest = text.strip_prefix('\\')?;

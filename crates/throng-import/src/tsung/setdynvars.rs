@@ -155,8 +155,8 @@ impl<'d> StepsReader<'_, '_, 'd> {
             (true, _) => "tsung takes another row in each turn; a user of the scenario has one row",
             (_, true) => "tsung takes another row here; a user of the scenario has one row",
             _ if is_random && kind == "file" || self.is_only_session => {
-                "tsung knows no quotes and no `\\r\\n`: it keeps quotes around a value, and the `\\r` \
-                 at the end of a row"
+                "tsung knows no quotes and no `\\r\\n`: it keeps quotes around a value, and the \
+                 `\\r` at the end of a row"
             }
             _ => {
                 "tsung gives the next row to the next user of this session; the scenario gives \
