@@ -111,16 +111,10 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let (target, base) = target(translator, &config, engine)?;
     let load = phases::read(translator, config.get("phases"));
     check_load(translator, &config, &load, &target);
-    let has_functions = config.get("processor").is_some();
-    let mut variables = Variables::default();
-    variables.has_functions = has_functions;
-    if let Some(node) = config.get("variables") {
-        variables.read(translator, node);
-    }
+    let mut variables = read_variables(translator, &config, &base);
     let data =
         config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
     let settings = Settings::read(translator, &config);
-    variables.set_target(&base);
     if engine == Engine::Ws {
         report_connects(translator);
     }
@@ -137,6 +131,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         names: StepNames::default(),
         is_once: false,
         is_over: false,
+        has_untyped: false,
         has_encoded: false,
         first_step: None,
         has_answers: false,
@@ -149,7 +144,12 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         .filter_map(|scenario| scenario.class(&mut flow))
         .collect();
     let teardown = once(&mut flow, &fields, "after");
-    let Flow { target, has_answers, has_encoded, .. } = flow;
+    let Flow { target, has_answers, has_encoded, has_untyped, .. } = flow;
+    if has_untyped {
+        let how = "Artillery names no type of a body without `content-type`, and the scenario \
+                   `text/plain; charset=utf-8`";
+        translator.approximated(&(0..0), "content-type", how);
+    }
     if has_encoded {
         let how = "a blank in the value of a variable is `+` in the forms and the queries of \
                    Artillery, and `%20` in those of the scenario";
@@ -258,6 +258,16 @@ impl<'n> ScenarioFields<'n> {
         let name = self.name.clone();
         Some(DraftClass { name, weight: self.weight, steps, on_error: Some("stop") })
     }
+}
+
+fn read_variables(translator: &mut Translator<'_>, config: &Fields<'_>, target: &str) -> Variables {
+    let mut variables = Variables::default();
+    variables.has_functions = config.get("processor").is_some();
+    variables.set_target(target);
+    if let Some(node) = config.get("variables") {
+        variables.read(translator, node);
+    }
+    variables
 }
 
 /// Returns where the value of the first step of a flow stands.

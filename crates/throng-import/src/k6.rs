@@ -6,6 +6,7 @@
 mod checked;
 mod effects;
 mod handlers;
+mod iterations;
 mod keys;
 mod lexer;
 mod load;
@@ -15,22 +16,23 @@ mod request;
 mod script;
 mod session;
 mod syntax;
+mod think;
 mod thresholds;
+mod urls;
 mod values;
-
-use std::time::Duration;
 
 use throng_base::units::{show_duration, show_rate};
 
-use crate::draft::{Draft, DraftClass};
+use crate::draft::Draft;
 use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::trial::Trial;
 use crate::yaml::Yaml;
+use iterations::{classes, longest};
 use keys::{Concern, OPTIONS, SCENARIO};
-use load::{Iterations, Load, Members, parse_duration};
+use load::{Load, Members};
 use script::{Item, Script};
 use syntax::{Expression, Statement, StatementKind};
 use thresholds::Kinds;
@@ -310,26 +312,7 @@ fn draft(
             translator.mistake(span, refusal.title, refusal.label);
         }
     }
-    if let Some(span) = &values.iteration {
-        let how = "`${counter}` counts the messages with it in them, and not the iterations";
-        translator.approximated(span, "__ITER", how);
-    }
-    if let Some(span) = &values.untyped_json {
-        let how =
-            "a value that a step has stored is a text in JSON, where k6 sends a number as one";
-        translator.approximated(span, "values of answers in JSON", how);
-    }
-    let mut defaults = values.defaults.clone();
-    defaults.dedup();
-    for (span, name) in &defaults {
-        let how = "its default stands here; import the script again with another one, or pass \
-                   `--target`";
-        translator.approximated(span, name, how);
-    }
-    for span in &values.random_texts {
-        let how = "the scenario's text is as long, of digits and not of letters";
-        translator.approximated(span, "randomString", how);
-    }
+    report_values(translator, values);
     let mut on_error = load.is_open.then_some("stop");
     if !sessions.is_empty() && items.iter().any(Item::has_request) {
         let how = "k6 goes on after a request or a check that fails; an error in the scenario ends \
@@ -363,59 +346,6 @@ fn draft(
     let comments = comments_at_top(&translator.source);
     let load = load.phases;
     Some(Draft { comments, target, load, limits, classes, thresholds, ..Draft::default() })
-}
-
-/// Returns the classes of users: those of a set number of iterations may do different numbers.
-fn classes(
-    iterations: Option<Iterations>,
-    steps: &[Yaml],
-    on_error: Option<&'static str>,
-) -> Vec<DraftClass> {
-    let class = |name: &str, weight: u64, times: u64| {
-        let turns = [("times", Yaml::plain(times)), ("do", Yaml::list(steps.to_vec()))];
-        let steps = match times {
-            1 => steps.to_vec(),
-            _ => vec![Yaml::entry("repeat", Yaml::map(turns))],
-        };
-        let weight = u32::try_from(weight).unwrap_or(u32::MAX);
-        DraftClass { name: name.to_owned(), weight, steps, on_error }
-    };
-    match iterations {
-        None => vec![class("user", 1, 1)],
-        Some(Iterations { each, more: 0, .. }) => vec![class("user", 1, each)],
-        Some(Iterations { each, users, more }) => {
-            let part = common_divisor(users, more);
-            vec![
-                class("user", (users - more) / part, each),
-                class("user with one more", more / part, each + 1),
-            ]
-        }
-    }
-}
-
-fn common_divisor(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { common_divisor(b, a % b) }
-}
-
-/// Returns the longest time that one turn takes, by the time-outs of its steps; `None` if it has no
-/// bound.
-fn longest(items: &[Item]) -> Option<Duration> {
-    let of_item = |item: &Item| match item {
-        Item::Request(request) => Some(request.timeout.unwrap_or(STEP_TIMEOUT)),
-        Item::Session(session) => Some(session.length()? + STEP_TIMEOUT * 2),
-        Item::Group(_, items) => longest(items),
-        Item::Step(step) => Some(longest_wait(step)),
-    };
-    // After an error, a user rests for a second.
-    items.iter().try_fold(REST, |sum, item| sum.checked_add(of_item(item)?))
-}
-
-/// Returns the longest time of a `wait`.
-fn longest_wait(step: &Yaml) -> Duration {
-    let times = step.scalars();
-    let text = times.first().copied().unwrap_or_default().trim_end_matches(')');
-    let last = text.rsplit([',', '(']).next().unwrap_or_default().trim();
-    parse_duration(last).unwrap_or_default()
 }
 
 /// Returns the member of `options` with this name.
@@ -502,6 +432,30 @@ fn write(items: &[Item], target_path: &str) -> Vec<Yaml> {
     steps.collect()
 }
 
+/// Reports what values of the scenario have otherwise than those of the script.
+fn report_values(translator: &mut Translator<'_>, values: &Values) {
+    if let Some(span) = &values.iteration {
+        let how = "`${counter}` counts the messages with it in them, and not the iterations";
+        translator.approximated(span, "__ITER", how);
+    }
+    if let Some(span) = &values.untyped_json {
+        let how =
+            "a value that a step has stored is a text in JSON, where k6 sends a number as one";
+        translator.approximated(span, "values of answers in JSON", how);
+    }
+    let mut defaults = values.defaults.clone();
+    defaults.dedup();
+    for (span, name) in &defaults {
+        let how = "its default stands here; import the script again with another one, or pass \
+                   `--target`";
+        translator.approximated(span, name, how);
+    }
+    for span in &values.random_texts {
+        let how = "the scenario's text is as long, of digits and not of letters";
+        translator.approximated(span, "randomString", how);
+    }
+}
+
 /// Reports what holds for all requests.
 fn report_requests(translator: &mut Translator<'_>) {
     let how = "k6 follows redirects, and takes any status; in the scenario a status other than \
@@ -519,12 +473,6 @@ fn comments_at_top(source: &Source<'_>) -> Vec<String> {
     let lines = source.text.lines().take_while(is_top).filter(|line| line.starts_with("//"));
     lines.map(|line| line.trim_start_matches('/').trim().to_owned()).collect()
 }
-
-/// How long a step of the scenario waits by itself: for an answer, a connection, or a close.
-const STEP_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// How long a user rests after an error, at most.
-const REST: Duration = Duration::from_millis(1_100);
 
 /// The largest limit of requests a second.
 const RPS_MAX: f64 = 1e9;

@@ -39,6 +39,8 @@ pub(super) struct Flow<'t, 's, 'n> {
     pub(super) is_over: bool,
     /// Where the value of the first step of the flow stands.
     pub(super) first_step: Option<usize>,
+    /// Whether a body has no type.
+    pub(super) has_untyped: bool,
     /// Whether a variable stands in a form, or in `qs`.
     pub(super) has_encoded: bool,
     /// Whether a step of the load waits for the answer to a message.

@@ -227,7 +227,7 @@ impl Flow<'_, '_, '_> {
             }
             headers.set("cookie", parts.join("; "));
             let span = span.unwrap_or(node.span.clone());
-            let how = "these cookies take the place of those that the server has set, and Artillery \
+            let how = "these cookies take the place of those that the server has set; Artillery \
                        keeps them for later requests";
             self.translator.approximated(&span, "cookie", how);
         }
@@ -279,6 +279,7 @@ impl Flow<'_, '_, '_> {
             self.translator.not_supported(&span, "formData", remedy);
         }
         let node = fields.get("body")?;
+        self.has_untyped |= !headers.has("content-type");
         Some(("body", Yaml::text(self.text(node, "`body`")?)))
     }
 

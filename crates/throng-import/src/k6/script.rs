@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use throng_base::units::show_duration;
 use throng_load::scenario::Diagnostic;
 
 use crate::headers::Headers;
 use crate::json_pointer::JsonPointer;
 use crate::source::Span;
 use crate::step_names::StepNames;
-use crate::text::base64;
 use crate::translator::Translator;
-use crate::url::{Url, path_of};
 use crate::yaml::Yaml;
 
 use super::checked::{Checked, Place, checked, place_in_answer};
@@ -43,7 +40,7 @@ pub(super) enum Item {
     Group(String, Vec<Item>),
 }
 
-type Done<T> = Result<T, Diagnostic>;
+pub(super) type Done<T> = Result<T, Diagnostic>;
 
 impl Item {
     /// Reports whether there is a request in it.
@@ -260,54 +257,6 @@ impl Script<'_, '_> {
         made.is_some_and(|made| ["Trend", "Counter", "Rate", "Gauge"].contains(&&*made))
     }
 
-    /// Returns the path of a URL, and the login in it. The first URL is that of the target.
-    pub(super) fn path(&mut self, url: &Expression) -> Done<(String, Option<String>)> {
-        let text = self.values.url(url)?;
-        let (text, login) = without_login(&text);
-        let Some(parts) = Url::split(&text) else {
-            let label = "expected a URL such as 'http://127.0.0.1:8080/'";
-            return Err(Diagnostic::new(url.span.clone(), "this is no URL", label));
-        };
-        let server = format!("{}://{}", parts.scheme, parts.authority);
-        if self.server.is_none() {
-            if parts.authority.contains("${") && self.translator.options.target.is_none() {
-                let title = "the target is a variable";
-                let label = "expected a host and a port here, or `--target`";
-                return Err(Diagnostic::new(url.span.clone(), title, label));
-            }
-            if parts.is_secure() && self.translator.options.target.is_none() {
-                let remedy = "this version has no TLS; run it against the server behind, with \
-                              `--target`";
-                self.translator.not_supported(&url.span, format!("target {server}"), remedy);
-            }
-            self.server = Some((server, url.span.clone()));
-        }
-        let base = self.server.as_ref().map_or("", |(server, _)| server);
-        let path = path_of(&text, base).ok_or_else(|| {
-            let label = format!("expected a URL of `{base}`");
-            let title = "a scenario has one target, and this is another server";
-            Diagnostic::new(url.span.clone(), title, label)
-        })?;
-        self.report_url(&url.span, parts.path, &path);
-        Ok((path, login))
-    }
-
-    /// Reports what a URL of the scenario has otherwise than that of the script.
-    fn report_url(&mut self, span: &Span, written: &str, path: &str) {
-        let literal = |text: &str| text.split('#').next().unwrap_or_default().to_owned();
-        if !literal(written).is_empty() && literal(written) != *path {
-            let how = "k6 sends blanks and other signs that no URL has as they are, in a query \
-                       letters beyond ASCII, too; the scenario percent-encodes them";
-            self.translator.approximated(span, "URL", how);
-        }
-        if path.contains("${raw(") {
-            let how = "k6 percent-encodes letters beyond ASCII in the values of variables of a \
-                       path, and sends blanks; in the scenario a blank there is the error \
-                       `bad_value`";
-            self.translator.approximated(span, "values in a URL", how);
-        }
-    }
-
     fn request(
         &mut self,
         function: &str,
@@ -353,31 +302,15 @@ impl Script<'_, '_> {
             return Ok(("form", Yaml::map(form)));
         }
         let (key, value) = self.values.payload(body)?;
-        if key == "text" {
-            return Ok(("body", value));
+        if headers.has("content-type") {
+            return Ok((if key == "text" { "body" } else { key }, value));
         }
-        if !headers.has("content-type") {
-            let text = self.values.text(body)?;
-            if !text.contains("${") {
-                return Ok(("body", Yaml::text(text)));
-            }
-            let how = "k6 names no type of this body; the scenario says `content-type: \
-                       application/json`";
-            self.translator.approximated(&body.span, "JSON.stringify", how);
-        }
-        Ok((key, value))
-    }
-
-    /// Adds the login of a URL, unless there is a header of its own.
-    fn add_login(&mut self, span: &Span, login: Option<String>, headers: &mut Headers) {
-        let Some(login) = login else { return };
-        match base64(&login) {
-            Some(login) => drop(headers.add("authorization", format!("Basic {login}"))),
-            None => {
-                let remedy = "write the header: `authorization: Basic ${base64(row.login)}`";
-                self.translator.not_supported(span, "login in a URL", remedy);
-            }
-        }
+        let text = self.values.text(body)?;
+        let is_text = key == "text" || !text.contains("${");
+        let named = if is_text { "text/plain; charset=utf-8" } else { "application/json" };
+        let how = format!("k6 names no type of this body, and the scenario `{named}`");
+        self.translator.approximated(&body.span, "content-type", how);
+        Ok(if is_text { ("body", Yaml::text(text)) } else { (key, value) })
     }
 
     /// Reads the parameters of a request or of a session.
@@ -501,42 +434,6 @@ impl Script<'_, '_> {
         Ok(())
     }
 
-    fn sleep(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
-        let [time] = arguments else { return Err(program(span)) };
-        let time = self.values.before_draw(time);
-        let whole = time.call().and_then(|(name, arguments)| match arguments {
-            [least, most] if name == "randomIntBetween" => least.number().zip(most.number()),
-            _ => None,
-        });
-        let (least, most) =
-            whole.or_else(|| random_range(&time)).ok_or_else(|| program(&time.span))?;
-        let seconds = |seconds: f64| {
-            let fits = (0.0..=SLEEP_MAX_S).contains(&seconds);
-            fits.then(|| Duration::from_secs_f64(seconds)).ok_or_else(|| program(&time.span))
-        };
-        let wait = match least < most {
-            true => format!(
-                "uniform({}, {})",
-                show_duration(seconds(least)?),
-                show_duration(seconds(most)?)
-            ),
-            false => show_duration(seconds(least)?),
-        };
-        if whole.is_some() && least < most {
-            let how = "think times are evenly distributed, and not whole seconds";
-            self.translator.approximated(span, "sleep", how);
-        }
-        if wait == "0s" {
-            self.translator.not_needed(span, "sleep", "it takes no time");
-            return Ok(());
-        }
-        if whole.is_none() {
-            self.translator.translated(span, "sleep");
-        }
-        self.items.push(Item::Step(Yaml::entry("wait", Yaml::plain(wait))));
-        Ok(())
-    }
-
     fn group(&mut self, arguments: &[Expression], span: &Span) -> Done<()> {
         let [name, function] = arguments else { return Err(program(span)) };
         let name = name.text().ok_or_else(|| program(&name.span))?;
@@ -565,58 +462,3 @@ impl Script<'_, '_> {
         })
     }
 }
-
-/// Returns the least and the most of `Math.random() * 2 + 1`, in any order; both are the same for a
-/// number.
-fn random_range(value: &Expression) -> Option<(f64, f64)> {
-    if let Some(number) = value.number() {
-        return Some((number, number));
-    }
-    if value.call().is_some_and(|(name, arguments)| name == "Math.random" && arguments.is_empty()) {
-        return Some((0.0, 1.0));
-    }
-    let ExpressionKind::Binary(left, sign, right) = &value.kind else { return None };
-    let ((a, b), (c, d)) = (random_range(left)?, random_range(right)?);
-    let is_number = |least: f64, most: f64| least == most;
-    match *sign {
-        "+" if is_number(a, b) || is_number(c, d) => Some((a + c, b + d)),
-        "-" if is_number(c, d) => Some((a - c, b - c)),
-        "*" if is_number(a, b) && a >= 0.0 => Some((a * c, a * d)),
-        "*" if is_number(c, d) && c >= 0.0 => Some((a * c, b * c)),
-        "/" if is_number(c, d) && c > 0.0 => Some((a / c, b / c)),
-        _ => None,
-    }
-}
-
-/// Returns a URL without `user:password@`, and the two as a login.
-fn without_login(url: &str) -> (String, Option<String>) {
-    let split = || {
-        let (scheme, rest) = url.split_once("://")?;
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (login, _) = rest[..end].rsplit_once('@')?;
-        Some((format!("{scheme}://{}", &rest[login.len() + 1..]), percent_decoded(login)))
-    };
-    split().map_or((url.to_owned(), None), |(url, login)| (url, Some(login)))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let hex = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[3..];
-            }
-            None => {
-                bytes.extend(rest[..first.len_utf8()].bytes());
-                rest = &rest[first.len_utf8()..];
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The longest sleep: a day.
-const SLEEP_MAX_S: f64 = 86_400.0;

@@ -2,7 +2,7 @@
 import http from 'k6/http';
 import { check, sleep } from 'k6';
 
-export const options = { vus: 1, iterations: 1 };
+export const options = { vus: 1, iterations: 1, duration: '3s' };
 const BASE = 'http://127.0.0.1:80';
 const COLOURS = ['red'];
 
