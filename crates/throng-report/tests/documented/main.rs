@@ -253,6 +253,7 @@ fn every_field_of_the_summary_is_documented() {
         push: Some(Default::default()),
         http: Some(Default::default()),
         heartbeat: Some(Default::default()),
+        on_message: Some(Default::default()),
         broadcast: Some(BroadcastSummary {
             probes: vec![ProbeReport::default()],
             ..Default::default()
