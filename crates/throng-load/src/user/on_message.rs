@@ -47,7 +47,10 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
             Op::Send { template, frame } => {
                 match send_reply(cx, |cx| send::write(cx, template, frame).is_some()) {
                     true => StepOutcome::Next,
-                    false => return _ = failure::fail_beside(cx, ErrorKind::BadValue),
+                    false => {
+                        failure::fail_beside(cx, ErrorKind::BadValue);
+                        return;
+                    }
                 }
             }
             Op::SendRandom { bytes } => {
@@ -74,10 +77,7 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
 /// Sends a message of a rule, which `write` writes. Returns false if it could not write the
 /// message. A server that does not read gets none: the user's output would grow with each of the
 /// server's messages.
-fn send_reply(
-    cx: &mut UserContext<'_>,
-    write: impl FnOnce(&mut UserContext<'_>) -> bool,
-) -> bool {
+fn send_reply(cx: &mut UserContext<'_>, write: impl FnOnce(&mut UserContext<'_>) -> bool) -> bool {
     if cx.is_blocked() {
         cx.count(|c| c.rules_blocked += 1);
         return true;

@@ -20,8 +20,7 @@ use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, DeflateSummary,
     GeneratorSummary, HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary,
     MessageSummary, PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary,
-    TurnsSummary,
-    UsersSummary,
+    TurnsSummary, UsersSummary,
 };
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, MissingMachine, ValidityFacts};
