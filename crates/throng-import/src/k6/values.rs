@@ -73,6 +73,8 @@ impl Values {
             of_setup: Vec::new(),
             environment: BTreeSet::new(),
             kinds: HashMap::new(),
+            drawn: HashMap::new(),
+            in_url: false,
             defaults: Vec::new(),
             random_texts: Vec::new(),
             iteration: None,
@@ -265,7 +267,7 @@ impl Values {
             }
             ExpressionKind::Name(name) if name.starts_with('\u{0}') => {
                 let name = &name[1..];
-                let kind = self.kinds.iter().find(|(known, _)| known == name).map(|it| it.1);
+                let kind = self.kinds.get(name).copied();
                 let is_raw = self.in_url && kind != Some(Kind::Number);
                 Ok(if is_raw { format!("${{raw({name})}}") } else { format!("${{{name}}}") })
             }

@@ -170,7 +170,7 @@ mod tests {
                 path_and_query: "/",
                 headers: &[],
                 subprotocols: &[],
-                deflate: false,
+                deflate: &[],
                 key: [0; 16],
             };
             session.client().unwrap().begin(&handshake, &mut out);

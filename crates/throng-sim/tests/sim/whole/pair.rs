@@ -205,8 +205,11 @@ impl Pair {
     /// Passes what cores say to those of other machines.
     fn exchange(&self, now: Instant) {
         let Some(PeerExchange { hub, messages, machines, start_at }) = &self.peers else { return };
+        // All machines speak through one channel here.
+        let of_all = 0..usize::MAX;
         for message in messages.try_iter() {
-            for order in hub.borrow_mut().take(message, now.since(*start_at)) {
+            let taken = hub.borrow_mut().take(message, &of_all, now.since(*start_at));
+            for order in taken.expect("cores say what is possible") {
                 for (share, cores) in machines {
                     if let Some(core) = share.core_at(order.slot()) {
                         cores.send_message(core, LoadMail::Peer(order.clone()));
