@@ -163,7 +163,7 @@ mod tests {
             load.counters.messages_received = ended_per_s * second;
             if second >= 3 {
                 load.counters.messages_unfinished = 60;
-                load.counters.held_bytes = second * 90 << 20;
+                load.counters.held_bytes = (second * 90) << 20;
             }
         })
     }
