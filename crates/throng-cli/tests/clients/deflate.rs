@@ -24,7 +24,8 @@ const paths = Object.entries(servers).map(([path, perMessageDeflate]) =>
   ["/" + path, new WebSocketServer({ noServer: true, perMessageDeflate })])
 server.on("upgrade", (request, socket, head) => {
   const [, own] = paths.find(([path]) => request.url === path)
-  own.handleUpgrade(request, socket, head, peer => peer.on("message", data => peer.send(String(data))))
+  const echo = peer => peer.on("message", data => peer.send(String(data)))
+  own.handleUpgrade(request, socket, head, echo)
 })
 server.listen(0, "127.0.0.1", () => console.log(server.address().port))
 process.stdin.on("end", () => process.exit()).resume()
@@ -57,8 +58,8 @@ user:
   - repeat:
       times: 5
       do:
-        - send: {json: {type: msg, body: "a message of user ${user.id} to all others", no: "${counter}"}}
-        - expect: {json: {type: msg, no: "${sent.no}"}, timeout: 60s}
+        - send: {json: {body: "a message of user ${user.id} to all others", no: "${counter}"}}
+        - expect: {json: {no: "${sent.no}"}, timeout: 60s}
   - repeat:
       times: 3
       do:
