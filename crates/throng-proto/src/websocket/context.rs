@@ -1,4 +1,4 @@
-//! The contexts of compressed messages (RFC 7692 section 7.1.1): what the next message may refer to.
+//! The contexts of compressed messages (RFC 7692 section 7.1.1): what the next one may refer to.
 //!
 //! A context is the last bytes of the messages, not the state of a compressor. The one compressor
 //! and the one inflater of a core read it before each message. So a context costs what was sent, at
