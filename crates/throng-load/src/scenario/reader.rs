@@ -15,7 +15,7 @@ use super::inputs::ScenarioInputs;
 use super::measured::MeasuredWork;
 use super::node::{Kind, Node};
 use super::step_name::{self, StepNames};
-use super::template::Template;
+use super::template::{PieceReader, Template};
 use super::template_error::TemplateError;
 use super::variable_names::VariableNames;
 use super::{Diagnostic, Protocol, meant};
@@ -257,7 +257,7 @@ impl<'s> Reader<'s> {
         &mut self,
         node: &Node,
         text: &str,
-        read: &dyn Fn(&str, usize) -> Result<Vec<u8>, TemplateError>,
+        read: &PieceReader<'_>,
     ) -> Option<Template> {
         self.names.set_binary(true);
         let parsed = Template::parse_pieces(text, &mut self.names, read);

@@ -29,6 +29,10 @@ pub enum Segment {
     Variable(Variable, Escape),
 }
 
+/// The reader of a piece between two variables: it returns the bytes that the piece stands for,
+/// from its text and the byte at which that begins.
+pub(super) type PieceReader<'a> = dyn Fn(&str, usize) -> Result<Vec<u8>, TemplateError> + 'a;
+
 impl Segment {
     /// Creates the segment of a variable in the form that its place needs. A raw value has none.
     pub(crate) fn escaped(variable: &Variable, escape: Escape) -> Self {
@@ -52,12 +56,12 @@ impl Template {
         Self::parse_pieces(text, names, &|piece, _| Ok(piece.as_bytes().to_vec()))
     }
 
-    /// Parses `text`, whose pieces between the variables stand for the bytes that `read` returns,
-    /// from a piece and the byte at which it begins. Returns all mistakes in it, at least one.
+    /// Parses `text`, whose pieces between the variables stand for the bytes that `read` returns.
+    /// Returns all mistakes in it, at least one.
     pub(super) fn parse_pieces(
         text: &str,
         names: &mut VariableNames,
-        read: &dyn Fn(&str, usize) -> Result<Vec<u8>, TemplateError>,
+        read: &PieceReader<'_>,
     ) -> Result<Self, Vec<TemplateError>> {
         let mut parts = Vec::new();
         let mut at = 0;
