@@ -78,6 +78,11 @@ pub(crate) fn check_steps(steps: &[Step], flow: &mut Flow<'_, '_>) {
     }
 }
 
+/// Returns the size of a list of steps.
+pub(crate) fn size_of(steps: &[Step]) -> ExpandedSize {
+    steps.iter().fold(ExpandedSize::default(), |size, step| size.plus(step.size))
+}
+
 /// Appends the ops of steps.
 pub(crate) fn compile_steps(steps: &[Step], compiler: &mut Compiler<'_>) {
     for (index, step) in steps.iter().enumerate() {

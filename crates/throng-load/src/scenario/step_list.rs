@@ -104,7 +104,7 @@ pub(super) fn read(
 ) -> Option<StepList> {
     reader.names.announce(stored_names(node));
     let steps = read_list(reader, node, what, kinds, Nesting::default())?;
-    if !steps.iter().all(|step| reader.add_size(step)) {
+    if !steps.iter().all(|step| add_size(reader, step)) {
         return None;
     }
     let mut flow = Flow::new(reader);
@@ -205,7 +205,31 @@ fn read_step(
         _ => ExpandedSize::of_step(item),
     };
     let step = Step { name: kind.name, span, line, action: action.into(), size, own_name };
-    reader.check_size(&step, name_span).then_some(step)
+    check_size(reader, &step, name_span).then_some(step)
+}
+
+/// Adds the size of a step that stands in no other one. Reports the step with which the scenario is
+/// too large.
+fn add_size(reader: &mut Reader<'_>, step: &Step) -> bool {
+    let was_small = reader.size.problem().is_none();
+    reader.size = reader.size.plus(step.size);
+    let problem = reader.size.problem().filter(|_| was_small);
+    if let Some((title, label)) = &problem {
+        let label = format!("{label}, and passes them here");
+        reader.error(step.span.clone(), format!("the scenario has {title}"), label).help =
+            Some(SIZE_HELP.to_owned());
+    }
+    problem.is_none()
+}
+
+/// Reports a step that is too large by itself. `name` is the place of its name.
+fn check_size(reader: &mut Reader<'_>, step: &Step, name: Range<usize>) -> bool {
+    let problem = step.size.problem();
+    if let Some((title, label)) = &problem {
+        let title = format!("this `{}` has {title}", step.name);
+        reader.error(name, title, &**label).help = Some(SIZE_HELP.to_owned());
+    }
+    problem.is_none()
 }
 
 /// Reads the name of a step, where it stands, and the step's value if it has one.
@@ -267,3 +291,7 @@ fn names(kinds: &[StepKind], protocol: Protocol) -> Vec<&'static str> {
     let own = kinds.iter().filter(|kind| kind.protocols.contains(&protocol));
     own.map(|kind| kind.name).collect()
 }
+
+/// What to do about too many steps.
+const SIZE_HELP: &str = "the steps of a `foreach` count once for each value; `repeat` and `every` \
+                    count their steps once, and a data file gives users values";

@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::program::Condition;
 use crate::scenario::condition::read_condition;
 use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 
 pub(super) const KIND: StepKind = StepKind {
@@ -31,7 +31,7 @@ impl Action for Branch {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        ExpandedSize::of_list(&self.steps).plus(ExpandedSize::of_list(&self.otherwise))
+        size_of(&self.steps).plus(size_of(&self.otherwise))
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

@@ -5,7 +5,7 @@ use throng_base::units::parse_count;
 use super::prelude::*;
 use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 
 pub(super) const KIND: StepKind = StepKind {
@@ -30,7 +30,7 @@ impl Action for Choose {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        let lists = self.0.iter().map(|(_, steps)| ExpandedSize::of_list(steps));
+        let lists = self.0.iter().map(|(_, steps)| size_of(steps));
         lists.fold(ExpandedSize::default(), ExpandedSize::plus)
     }
 

@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::program::Turns;
 use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
 use crate::scenario::{Curve, read_curve};
@@ -38,7 +38,7 @@ impl Action for Every {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        ExpandedSize::of_list(&self.steps)
+        size_of(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

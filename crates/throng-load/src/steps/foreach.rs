@@ -4,7 +4,7 @@ use super::expect::read_value_name;
 use super::prelude::*;
 use crate::scenario::expanded_size::ExpandedSize;
 use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 
 pub(super) const KIND: StepKind = StepKind {
@@ -28,7 +28,7 @@ impl Action for ForEach {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        ExpandedSize::of_list(&self.steps).repeated(self.values.len())
+        size_of(&self.steps).repeated(self.values.len())
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

@@ -6,7 +6,7 @@ use super::prelude::*;
 use crate::program::{Condition, Turns};
 use crate::scenario::condition::read_condition;
 use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;
 
@@ -42,7 +42,7 @@ impl Action for Repeat {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        ExpandedSize::of_list(&self.steps)
+        size_of(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {

@@ -2,7 +2,7 @@
 
 use super::prelude::*;
 use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps};
+use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
 use crate::scenario::step_list::StepPlace;
 use crate::scenario::step_name;
 
@@ -30,7 +30,7 @@ impl Action for Transaction {
     }
 
     fn inner_size(&self) -> ExpandedSize {
-        ExpandedSize::of_list(&self.steps)
+        size_of(&self.steps)
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
