@@ -33,6 +33,18 @@ impl ExpandedSize {
         let values = values as u64;
         Self { steps: self.steps.saturating_mul(values), bytes: self.bytes.saturating_mul(values) }
     }
+
+    /// Returns what is too large, and the limit.
+    pub(super) fn problem(self) -> Option<(String, String)> {
+        if self.steps > STEPS_MAX {
+            let title = format!("{} steps", self.steps);
+            return Some((title, format!("a scenario has at most {STEPS_MAX}")));
+        }
+        (self.bytes > STEP_BYTES_MAX).then(|| {
+            let title = format!("{} MiB of texts", self.bytes >> 20);
+            (title, format!("the steps of a scenario have at most {} MiB", STEP_BYTES_MAX >> 20))
+        })
+    }
 }
 
 fn text_bytes(node: &Node) -> u64 {
