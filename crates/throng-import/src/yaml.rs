@@ -258,7 +258,11 @@ fn quoted(text: &str, is_in_flow: bool) -> String {
             '\t' => quoted.push_str("\\t"),
             // A terminal that shows the file must not obey it.
             other if is_unsafe(other) => {
-                let _ = write!(quoted, "\\U{:08x}", u32::from(other));
+                let code = u32::from(other);
+                let _ = match code {
+                    0..=0xffff => write!(quoted, "\\u{code:04x}"),
+                    _ => write!(quoted, "\\U{code:08x}"),
+                };
             }
             other => quoted.push(other),
         }

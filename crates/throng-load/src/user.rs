@@ -28,7 +28,7 @@ pub(crate) mod machine;
 mod memory;
 pub(crate) mod named;
 mod nested;
-pub(crate) mod on_message;
+mod on_message;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod record;

@@ -1,7 +1,7 @@
 //! An HTTP server on a thread of its own, beside the cores.
 //!
 //! A connection that makes the server wait for its client gives its place to a new one when all
-//! places are taken, so idle connections cost a scrape or a page nothing. See [`HttpLimits`].
+//! places are taken, so idle connections cost a scrape or a page nothing. See `HttpLimits`.
 
 mod connection;
 mod limits;

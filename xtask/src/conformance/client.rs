@@ -110,7 +110,7 @@ fn run_connection(
         path_and_query,
         headers: &[("user-agent", "throng")],
         subprotocols: &[],
-        deflate: &[DeflateOffer::BROWSER],
+        deflate: &OFFERS,
         key,
     };
     client.begin(&handshake, &mut out);
@@ -124,3 +124,13 @@ fn run_connection(
     })
     .map_err(|error| error.to_string())
 }
+
+/// The offer of browsers, and one that agrees to all that a case may ask for.
+const OFFERS: [DeflateOffer; 2] = [
+    DeflateOffer::BROWSER,
+    DeflateOffer {
+        server_no_context_takeover: true,
+        client_no_context_takeover: true,
+        ..DeflateOffer::BROWSER
+    },
+];

@@ -12,7 +12,9 @@ missing() { echo "clients: $1; tests that need it will be skipped" >&2; }
 if ! has npm; then
   missing "npm is not here"
 elif [ ! node/node_modules/.package-lock.json -nt node/package-lock.json ]; then
-  (cd node && npm ci --ignore-scripts --prefer-offline --no-audit --no-fund --loglevel=error) || missing "npm could not fetch the packages of Node"
+  # What npm has kept of the registry may be older than the lock file.
+  packages="npm ci --ignore-scripts --no-audit --no-fund --loglevel=error"
+  (cd node && { $packages --prefer-offline 2>/dev/null || $packages; }) || missing "npm could not fetch the packages of Node"
 fi
 
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then

@@ -1,8 +1,8 @@
 //! Compiling a scenario: its classes one after another.
 
 use super::compiler::Compiler;
-use super::{Dialogue, Op, OpFacts, OpRole, Program, ProgramClass};
-use crate::scenario::{Class, Credentials, Scenario, Target, compile_steps};
+use super::{Dialogue, MessageRule, Op, OpFacts, OpRole, Program, ProgramClass, StepOrigin};
+use crate::scenario::{self, Class, Credentials, Scenario, Target, compile_steps};
 
 impl Program {
     /// Compiles the classes of a scenario. The reader has checked that loops are not nested deeper
@@ -58,7 +58,7 @@ impl Program {
         compile_steps(&class.steps, &mut compiler);
         compiler.push(Op::End, OpFacts::of_role(OpRole::Ends));
         let sum = compiler.sum;
-        let rules = compiler.rules(&class.on_message);
+        let rules = compile_rules(&class.on_message, &mut compiler);
         let first_rule = self.rules.len();
         self.rules.extend(rules);
         self.classes.push(ProgramClass {
@@ -76,6 +76,19 @@ impl Program {
 fn secrets_of(scenario: &Scenario) -> Vec<String> {
     let of_target = scenario.target.credentials.iter().flat_map(Credentials::secrets);
     scenario.secrets.iter().cloned().chain(of_target).collect()
+}
+
+/// Appends the ops of the rules of a class, behind those of its steps. No op leads to them.
+fn compile_rules(rules: &[scenario::MessageRule], compiler: &mut Compiler<'_>) -> Vec<MessageRule> {
+    compiler.is_in_rule = true;
+    let compile = |(index, rule): (usize, &scenario::MessageRule)| {
+        let entry = compiler.next_pc();
+        compiler.origin = StepOrigin::rule(index + 1, rule.line);
+        compile_steps(&rule.steps, compiler);
+        compiler.push(Op::End, OpFacts::of_role(OpRole::Neutral));
+        MessageRule { pattern: rule.pattern.clone(), entry }
+    };
+    rules.iter().enumerate().map(compile).collect()
 }
 
 /// Returns a number coprime to `total` near its golden section, so that its multiples spread

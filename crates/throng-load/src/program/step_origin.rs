@@ -4,7 +4,8 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StepOrigin {
     /// Number of the step in its class: `3`, or `5.2` for the second step in the loop that is step
-    /// 5, or `on_message[1].2` for that of a rule; empty for the end of a program, which is no step.
+    /// 5, or `on_message[1].2` for that of a rule; empty for the end of a program, which is no
+    /// step.
     pub number: Box<str>,
     /// Name of the kind of step: `expect`.
     pub kind: &'static str,

@@ -15,7 +15,7 @@ use crate::user::named;
 use crate::user::record::Sample;
 use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
-use crate::user::{on_message, unasked};
+use crate::user::unasked;
 
 pub(super) use pattern::check_steady;
 use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text, read_whole_text};
@@ -226,9 +226,6 @@ pub(crate) fn message_received(
     cx: &mut UserContext<'_>,
     message: IncomingMessage<'_>,
 ) -> StepOutcome {
-    if on_message::take(cx, message) {
-        return StepOutcome::Wait;
-    }
     cx.user.flags.note_received();
     let (Some(UserWait::Answer { .. }), Op::ExpectMessage { pattern, .. }) =
         (cx.user.wait(), cx.op())

@@ -11,8 +11,8 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{
-    cues, ending, failure, heartbeat, held, http, iteration, limits, loops, outcomes, request,
-    transactions,
+    cues, ending, failure, heartbeat, held, http, iteration, limits, loops, on_message, outcomes,
+    request, transactions,
 };
 use crate::program::{IncomingMessage, Op};
 use crate::steps::{
@@ -146,6 +146,7 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         }
         Input::Leave => stop_and_leave(cx),
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
+        Input::Message(message) if on_message::take(cx, message) => StepOutcome::Wait,
         Input::Message(message) => expect::message_received(cx, message),
         Input::Pong(payload) => ping::pong_received(cx, payload),
         Input::HeartbeatDue => heartbeat::due(cx),

@@ -79,7 +79,7 @@ fn a_message_larger_than_any_buffer_arrives_whole() {
     let target = server(|mut stream| {
         // The server reads late, so that the message does not fit into the kernel's buffers either.
         std::thread::sleep(Duration::from_millis(300));
-        let mut left = 24usize << 20;
+        let mut left = 16usize << 20;
         let mut buffer = vec![0; 1 << 16];
         while left > 0 {
             left -= stream.read(&mut buffer).unwrap().min(left);
@@ -87,7 +87,7 @@ fn a_message_larger_than_any_buffer_arrives_whole() {
         stream.write_all(b"ok").unwrap();
     });
     // Many messages in a row, too: a user waits until the server has accepted what it sent.
-    for send in ["send: {random: 24MiB}", "repeat: {times: 384, do: [send: {random: 64KiB}]}"] {
+    for send in ["send: {random: 16MiB}", "repeat: {times: 256, do: [send: {random: 64KiB}]}"] {
         let run = run(
             target,
             &format!("{ONE}user: [connect, {send}, {{expect: {{text: ok, timeout: 60s}}}}, close]"),

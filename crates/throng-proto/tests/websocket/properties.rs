@@ -2,10 +2,10 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use proptest::prelude::*;
-use throng_proto::websocket::{ClientHandshake, DeflateOffer, Deflater};
+use throng_proto::websocket::{ClientHandshake, DeflateOffer, Deflater, Scratch, WebSocketLimits};
 
 use crate::support::{
-    DescribeEvents, HANDSHAKE, Harness, REQUEST, connecting_client, masked, open_client,
+    DescribeEvents, HANDSHAKE, Harness, LIMITS, REQUEST, connecting_client, masked, open_client,
     open_server, server,
 };
 
@@ -123,6 +123,8 @@ proptest! {
     ) {
         let handshake = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
         let mut client = connecting_client(&handshake);
+        // A stream of one text shrinks by more than a server lets a client send.
+        client.scratch = Scratch::new(WebSocketLimits { inflate_ratio_max: usize::MAX, ..LIMITS }, 1);
         let extension = format!(
             "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits={bits}; \
              client_max_window_bits={bits}\r\nUpgrade:"

@@ -86,14 +86,14 @@ target: TARGET
 load: [ramp: {to: 1k, over: 2s}, hold: {for: 30s}]
 user:
   - connect: {timeout: 1s}
-  - send: {text: "hello ${user.id}\n", reply: false}
+  - send: {text: "hello ${user.id + 1}\n", reply: false}
   - every:
       rate: 10/s
       do: [send: "ping ${choice('red', 'green')}\n", expect: {until: pong}]
 "#,
     );
     assert_eq!(journal.connections.len(), 1000);
-    assert!(journal.connections[7].bytes.starts_with(b"hello 7\nping "));
+    assert!(journal.connections[7].bytes.starts_with(b"hello 8\nping "));
 }
 
 #[test]
