@@ -124,7 +124,8 @@ proptest! {
         let handshake = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
         let mut client = connecting_client(&handshake);
         // A stream of one text shrinks by more than a server lets a client send.
-        client.scratch = Scratch::new(WebSocketLimits { inflate_ratio_max: usize::MAX, ..LIMITS }, 1);
+        let limits = WebSocketLimits { inflate_ratio_max: usize::MAX, ..LIMITS };
+        client.scratch = Scratch::new(limits, 1);
         let extension = format!(
             "Sec-WebSocket-Extensions: permessage-deflate; server_max_window_bits={bits}; \
              client_max_window_bits={bits}\r\nUpgrade:"
