@@ -170,7 +170,7 @@ impl Histogram {
     ///
     /// # Errors
     /// The text is no such histogram, or histograms that are read within
-    /// [`bounded_histograms`] take too much.
+    /// `bounded_histograms` take too much.
     pub fn decode(text: &str) -> Result<Self, HistogramDecodeError> {
         let packed = BASE64.decode(text.trim()).map_err(HistogramDecodeError::new)?;
         let mut histogram = Self::new();
