@@ -277,11 +277,12 @@ fn tsung_log(count: usize) -> String {
         let _ = writeln!(
             out,
             "# stats: dump at {}\nstats: users 0 3\nstats: request 30 2.4 2.6 24.9 0.5 2.4 {}\n\
-             stats: 200 30 {}\nstats: tr_page{} 5 1.0 2.0 3.0 0.5 1.0 5",
+             stats: 200 30 {}\nstats: tr_page{} 5 1.0 2.0 3.0 0.5 1.0 {}",
             1_795_471_029 + 10 * n,
             30 * n,
             30 * (n + 1),
-            n % 8
+            n % 8,
+            5 * (n / 8 + 1)
         );
     })
 }
