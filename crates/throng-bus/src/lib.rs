@@ -43,4 +43,4 @@ pub use subject::SUBJECT_BYTES_MAX;
 pub use subscription::{
     BusMessage, BusSubscription, SubscriptionEnd, SubscriptionId, WAITING_BYTES_MAX, WAITING_MAX,
 };
-pub use text::{NotAText, TEXT_BYTES_MAX, Text, is_of_a_line};
+pub use text::{NotAText, TEXT_BYTES_MAX, Text};

@@ -4,9 +4,10 @@ use std::fmt;
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
+use throng_base::is_unsafe;
 
-/// A line of at most `BYTES_MAX` bytes, without characters that move a cursor or turn the direction
-/// of writing. A message with another text in its place is refused when it is read.
+/// A line of at most `BYTES_MAX` bytes, without characters that are [unsafe](is_unsafe). A message
+/// with another text in its place is refused when it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Text<const BYTES_MAX: usize = TEXT_BYTES_MAX>(String);
@@ -35,7 +36,7 @@ impl<const BYTES_MAX: usize> Text<BYTES_MAX> {
         if text.len() > BYTES_MAX {
             return Err(NotAText::TooLong { bytes: text.len(), bytes_max: BYTES_MAX });
         }
-        match text.chars().find(|c| !is_of_a_line(*c)) {
+        match text.chars().find(|c| is_unsafe(*c)) {
             Some(character) => Err(NotAText::Character(character)),
             None => Ok(Self(text)),
         }
@@ -44,7 +45,7 @@ impl<const BYTES_MAX: usize> Text<BYTES_MAX> {
     /// Returns the beginning of a text of this process, with a space for each character that no
     /// line has. An `…` stands for the rest.
     pub fn cut(text: &str) -> Self {
-        let replaced = |c: char| if is_of_a_line(c) { c } else { ' ' };
+        let replaced = |c: char| if is_unsafe(c) { ' ' } else { c };
         if text.len() <= BYTES_MAX {
             return Self(text.chars().map(replaced).collect());
         }
@@ -57,14 +58,6 @@ impl<const BYTES_MAX: usize> Text<BYTES_MAX> {
     pub fn as_str(&self) -> &str {
         &self.0
     }
-}
-
-/// Reports whether a line may have this character: neither a control character, nor one that
-/// separates lines or turns the direction of writing.
-pub fn is_of_a_line(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
-        && !matches!(c, '\u{2066}'..='\u{2069}')
 }
 
 impl<const BYTES_MAX: usize> TryFrom<String> for Text<BYTES_MAX> {

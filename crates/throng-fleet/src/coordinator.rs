@@ -52,6 +52,19 @@ pub struct Member {
     is_refused: bool,
 }
 
+impl Member {
+    fn new(
+        name: Name,
+        facts: AgentFacts,
+        share: MachineShare,
+        (state, offset, link): (MemberState, ClockOffset, Link),
+        heard: Instant,
+    ) -> Self {
+        let (is_absent, is_refused) = (false, false);
+        Self { name, facts, share, state, offset, link, heard, is_absent, is_refused }
+    }
+}
+
 /// The state of a member.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MemberState {
@@ -121,19 +134,8 @@ impl Coordinator {
         };
         let offset = known.offset.expect("it has told its time");
         let facts = known.hello.facts.clone();
-        let (name, is_absent, is_refused) = (facts.name.clone(), false, false);
-        let heard = now;
-        self.members.push(Member {
-            name,
-            facts,
-            share,
-            state,
-            offset,
-            link,
-            heard,
-            is_absent,
-            is_refused,
-        });
+        let name = facts.name.clone();
+        self.members.push(Member::new(name, facts, share, (state, offset, link), now));
     }
 
     /// Takes over an agent that makes this run for a coordinator that is gone. Returns the moment
@@ -155,18 +157,8 @@ impl Coordinator {
         let offset = offset.unwrap_or(ClockOffset { ahead_us: 0, error_us: 0 });
         // No agent has a name that is none: it stays away.
         let (name, state) = (Name::new(name).unwrap_or_default(), MemberState::Running);
-        let (heard, is_refused) = (now, false);
-        self.members.push(Member {
-            name,
-            facts,
-            share,
-            state,
-            offset,
-            link,
-            heard,
-            is_absent,
-            is_refused,
-        });
+        let member = Member::new(name, facts, share, (state, offset, link), now);
+        self.members.push(Member { is_absent, ..member });
         began
     }
 

@@ -2,6 +2,7 @@
 //! server's pings without any step.
 
 use throng_base::Instant;
+use throng_proto::websocket::WebSocketClient;
 
 use super::prelude::*;
 use crate::program::{OnError, UnsendablePart};
@@ -137,17 +138,9 @@ fn check_length(reader: &mut Reader<'_>, node: &Node, payload: Template) -> Opti
 
 /// Sends a ping and waits for its pong.
 pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, timeout_ns: u64) -> StepOutcome {
-    if let Some(flow) = send::check_can_send(cx) {
+    if let Some(flow) = send_frame(cx, template, "ping", WebSocketClient::ping) {
         return flow;
     }
-    if let Some(flow) = render(cx, template) {
-        return flow;
-    }
-    let mask = cx.user.mask();
-    if let Some(client) = cx.session.client() {
-        client.ping(&cx.encoder.text, mask, cx.out);
-    }
-    cx.trace(TraceEvent::Sent(Payload::Control("ping")));
     cx.user.set_wait(UserWait::Pong);
     cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
     StepOutcome::Wait
@@ -155,19 +148,30 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, timeout_ns: u64) ->
 
 /// Sends a pong that no ping asked for.
 pub(crate) fn begin_pong(cx: &mut UserContext<'_>, template: u32) -> StepOutcome {
-    if let Some(flow) = send::check_can_send(cx) {
+    if let Some(flow) = send_frame(cx, template, "pong", WebSocketClient::pong) {
         return flow;
     }
-    if let Some(flow) = render(cx, template) {
+    cx.user.intended = cx.now;
+    StepOutcome::Next
+}
+
+/// Sends a control frame by `append`. Returns what follows if the user cannot send it.
+fn send_frame(
+    cx: &mut UserContext<'_>,
+    template: u32,
+    name: &'static str,
+    append: fn(&WebSocketClient, &[u8], [u8; 4], &mut Vec<u8>),
+) -> Option<StepOutcome> {
+    let flow = send::check_can_send(cx).or_else(|| render(cx, template));
+    if flow.is_some() {
         return flow;
     }
     let mask = cx.user.mask();
     if let Some(client) = cx.session.client() {
-        client.pong(&cx.encoder.text, mask, cx.out);
+        append(client, &cx.encoder.text, mask, cx.out);
     }
-    cx.trace(TraceEvent::Sent(Payload::Control("pong")));
-    cx.user.intended = cx.now;
-    StepOutcome::Next
+    cx.trace(TraceEvent::Sent(Payload::Control(name)));
+    None
 }
 
 /// Writes a payload. If it cannot be sent, fails the step.
