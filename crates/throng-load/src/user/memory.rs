@@ -19,6 +19,8 @@ pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
 #[derive(Debug, Default)]
 struct MemoryParts {
     stored: Vec<Vec<u8>>,
+    /// Memory of the stored values and their places: it is asked for at each input.
+    stored_bytes: usize,
     rare: Option<Box<RareParts>>,
 }
 
@@ -56,30 +58,32 @@ impl UserMemory {
 
     /// Replaces the stored value at `slot`. A value that is too long is empty.
     pub(crate) fn store(&mut self, slot: u16, value: &[u8]) {
-        let stored = &mut self.0.get_or_insert_default().stored;
+        let MemoryParts { stored, stored_bytes, .. } = &mut **self.0.get_or_insert_default();
         let slot = usize::from(slot);
         if stored.len() <= slot {
+            *stored_bytes -= stored.capacity() * size_of::<Vec<u8>>();
             stored.reserve_exact(slot + 1 - stored.len());
             stored.resize_with(slot + 1, Vec::new);
+            *stored_bytes += stored.capacity() * size_of::<Vec<u8>>();
         }
         let place = &mut stored[slot];
+        *stored_bytes -= place.capacity();
         place.clear();
         if value.len() <= STORED_BYTES_MAX {
             // An exact size: most values are stored once and stay.
             place.reserve_exact(value.len());
             place.extend_from_slice(value);
         }
+        *stored_bytes += place.capacity();
     }
 
     /// Returns the memory of what the user stores and keeps: values, pieces of an answer, cookies.
     pub(crate) fn held_bytes(&self) -> usize {
         let Some(parts) = &self.0 else { return 0 };
-        let places = parts.stored.capacity() * size_of::<Vec<u8>>();
-        let values = parts.stored.iter().map(Vec::capacity).sum::<usize>();
         let rare = parts.rare.as_ref().map_or(0, |rare| {
             rare.answer.capacity() + rare.http.as_ref().map_or(0, |http| http.cookies.held_bytes())
         });
-        places + values + rare
+        parts.stored_bytes + rare
     }
 
     /// Returns what the user remembers of its HTTP requests.
@@ -137,7 +141,7 @@ impl UserMemory {
     /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
-            parts.stored = Vec::new();
+            (parts.stored, parts.stored_bytes) = (Vec::new(), 0);
             if let Some(rare) = &mut parts.rare {
                 rare.http = None;
                 rare.answer = Vec::new();
@@ -172,6 +176,21 @@ mod tests {
         assert_eq!(memory.stored()[2], b"", "too long");
         memory.clear_stored();
         assert!(memory.stored().is_empty());
+    }
+
+    #[test]
+    fn what_is_held_is_the_memory_of_the_values_and_their_places() {
+        let mut memory = UserMemory::default();
+        assert_eq!(memory.held_bytes(), 0);
+        for (slot, value) in [(2, "abc"), (0, ""), (2, "a longer one"), (1, "b"), (2, "c")] {
+            memory.store(slot, value.as_bytes());
+            let stored = &memory.0.as_ref().unwrap().stored;
+            let places = stored.capacity() * size_of::<Vec<u8>>();
+            let values = stored.iter().map(Vec::capacity).sum::<usize>();
+            assert_eq!(memory.held_bytes(), places + values, "{slot} {value}");
+        }
+        memory.clear_stored();
+        assert_eq!(memory.held_bytes(), 0);
     }
 
     #[test]
