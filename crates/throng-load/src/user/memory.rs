@@ -18,7 +18,7 @@ pub(crate) struct UserMemory(Option<Box<MemoryParts>>);
 /// of it.
 #[derive(Debug, Default)]
 struct MemoryParts {
-    stored: Vec<Vec<u8>>,
+    stored: Box<[Vec<u8>]>,
     /// Memory of the stored values and their places: it is asked for at each input.
     stored_bytes: usize,
     rare: Option<Box<RareParts>>,
@@ -61,10 +61,10 @@ impl UserMemory {
         let MemoryParts { stored, stored_bytes, .. } = &mut **self.0.get_or_insert_default();
         let slot = usize::from(slot);
         if stored.len() <= slot {
-            *stored_bytes -= stored.capacity() * size_of::<Vec<u8>>();
-            stored.reserve_exact(slot + 1 - stored.len());
-            stored.resize_with(slot + 1, Vec::new);
-            *stored_bytes += stored.capacity() * size_of::<Vec<u8>>();
+            let added = slot + 1 - stored.len();
+            let places = std::mem::take(stored).into_iter();
+            *stored = places.chain(std::iter::repeat_with(Vec::new).take(added)).collect();
+            *stored_bytes += added * size_of::<Vec<u8>>();
         }
         let place = &mut stored[slot];
         *stored_bytes -= place.capacity();
@@ -141,7 +141,7 @@ impl UserMemory {
     /// Forgets the stored values and the cookies.
     pub(crate) fn clear_stored(&mut self) {
         if let Some(parts) = &mut self.0 {
-            (parts.stored, parts.stored_bytes) = (Vec::new(), 0);
+            (parts.stored, parts.stored_bytes) = (Box::default(), 0);
             if let Some(rare) = &mut parts.rare {
                 rare.http = None;
                 rare.answer = Vec::new();
@@ -185,7 +185,7 @@ mod tests {
         for (slot, value) in [(2, "abc"), (0, ""), (2, "a longer one"), (1, "b"), (2, "c")] {
             memory.store(slot, value.as_bytes());
             let stored = &memory.0.as_ref().unwrap().stored;
-            let places = stored.capacity() * size_of::<Vec<u8>>();
+            let places = stored.len() * size_of::<Vec<u8>>();
             let values = stored.iter().map(Vec::capacity).sum::<usize>();
             assert_eq!(memory.held_bytes(), places + values, "{slot} {value}");
         }
