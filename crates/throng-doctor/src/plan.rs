@@ -9,7 +9,6 @@ mod apportion;
 mod assumptions;
 mod costs;
 mod fleet;
-mod formula;
 mod line;
 mod mesh;
 mod show;
@@ -18,9 +17,8 @@ use serde::Serialize;
 
 pub use costs::{Cost, CostSource, Costs, EndCosts};
 pub use fleet::{Fleet, FleetSide};
-pub use formula::{FormulaError, LinearFormula};
 pub use line::{Amount, Line};
-pub use mesh::{Mesh, MeshLimit, MeshRow, Scope, mesh};
+pub use mesh::{Mesh, MeshLimit, MeshRow, NodeConnections, Scope, mesh};
 
 /// The load of a fleet, and its machines.
 #[derive(Clone, Debug)]

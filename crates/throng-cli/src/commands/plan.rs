@@ -6,7 +6,6 @@ mod limits;
 
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,7 +13,9 @@ use std::time::Duration;
 use clap::{Arg, Args};
 use serde_json::json;
 use throng_base::{input_file, units};
-use throng_doctor::plan::{CostSource, Costs, FleetMachine, FleetSpec, LinearFormula, mesh, plan};
+use throng_doctor::plan::{
+    CostSource, Costs, FleetMachine, FleetSpec, NodeConnections, mesh, plan,
+};
 use throng_doctor::preflight;
 use throng_lab::ceiling::{self, CeilingOptions, Traffic};
 use throng_report::runfile;
@@ -30,7 +31,7 @@ use limits::ThisMachine;
 pub(crate) struct Plan {
     /// Concurrent connections, such as 100M
     #[arg(long, value_name = "N", value_parser = quantity::count,
-        required_unless_present_any = ["connections_per_node", "agents"])]
+        required_unless_present_any = ["per_node", "agents"])]
     connections: Option<usize>,
     /// Messages per second in total, each sent by a client and answered
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
@@ -62,13 +63,14 @@ pub(crate) struct Plan {
     /// Measure the costs now, over TCP, in about three seconds
     #[arg(long, conflicts_with = "from")]
     measure: bool,
-    /// Connections of each of x nodes in a mesh, such as 'f(x) = 3x + 15'
-    #[arg(long, value_name = "FORMULA", value_parser = LinearFormula::from_str,
-        conflicts_with = "connections")]
-    connections_per_node: Option<LinearFormula>,
+    /// Connections of each node of a mesh, for each node that the mesh has
+    #[arg(long, value_name = "N", value_parser = at_least_zero, conflicts_with = "connections")]
+    per_node: Option<f64>,
+    /// Connections of each node of a mesh in addition, whatever the number of nodes
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
+    plus: f64,
     /// Number of nodes in the mesh
-    #[arg(long, value_name = "N", value_parser = quantity::count,
-        requires = "connections_per_node")]
+    #[arg(long, value_name = "N", value_parser = quantity::count)]
     nodes: Option<usize>,
     /// Number of nodes that share a machine, or `all`
     #[arg(long, value_name = "N", default_value = "1", value_parser = nodes_per_machine)]
@@ -92,8 +94,8 @@ Examples:
   throng plan --connections 100M --machine-memory 64GiB --machine-cores 32 --nic 25Gbit
   throng plan --connections 2M --messages-per-s 500k --broadcast-every 10s --measure
   throng plan --connections 10M --from run.jsonl --target-addresses 2
-  throng plan --connections-per-node 'f(x) = 3x + 15'
-  throng plan --connections-per-node '3x + 15' --nodes 1000 --nodes-per-machine 4
+  throng plan --per-node 3 --plus 15
+  throng plan --per-node 3 --plus 15 --nodes 1000 --nodes-per-machine 4
   throng plan scenario.yaml --agents --users 1M
   throng plan scenario.yaml --agents label=eu --bus nats://10.0.0.1:4222";
 
@@ -101,13 +103,13 @@ Examples:
 /// stand in the environment, so `Plan::run` looks at it.
 fn of_one_kind(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
-        "connections" | "connections_per_node" => arg.conflicts_with("agents"),
-        "nodes" | "nodes_per_machine" => {
-            arg.requires("connections_per_node").conflicts_with_all(["connections", "agents"])
+        "connections" | "per_node" => arg.conflicts_with("agents"),
+        "plus" | "nodes" | "nodes_per_machine" => {
+            arg.requires("per_node").conflicts_with_all(["connections", "agents"])
         }
         "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
         | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {
-            arg.requires("connections").conflicts_with_all(["connections_per_node", "agents"])
+            arg.requires("connections").conflicts_with_all(["per_node", "agents"])
         }
         "peak_users" | "peak_arrivals" | "set" | "bus_group" | "bus_credentials" | "bus_ca"
         | "bus_cert" | "bus_key" => arg.requires("agents"),
@@ -123,21 +125,22 @@ impl Plan {
         }
         self.agents.refuse_bus()?;
         let here = ThisMachine::read();
-        match (self.connections_per_node, self.connections) {
-            (Some(formula), _) => self.mesh(formula, &here),
+        match (self.per_node, self.connections) {
+            (Some(per_node), _) => self.mesh(per_node, &here),
             (None, Some(connections)) => self.fleet(connections as u64, &here)?,
             (None, None) => unreachable!("clap requires one of them"),
         }
         Ok(Exit::Met)
     }
 
-    fn mesh(&self, formula: LinearFormula, here: &ThisMachine) {
+    fn mesh(&self, per_node: f64, here: &ThisMachine) {
         let shared = match self.nodes_per_machine {
             NodesPerMachine::All => None,
             NodesPerMachine::Some(nodes) => Some(nodes),
         };
         let nodes = self.nodes.map(|nodes| nodes as u64);
-        let mesh = mesh(formula, nodes, shared, &here.limits());
+        let connections = NodeConnections { per_node, plus: self.plus };
+        let mesh = mesh(connections, nodes, shared, &here.limits());
         let value = json!({ "mesh": mesh, "verdict": mesh.verdict() });
         output::say_either(self.json, &value, mesh.to_string());
     }
@@ -239,6 +242,13 @@ fn nodes_per_machine(text: &str) -> Result<NodesPerMachine, String> {
             Ok(nodes) if nodes > 0 => Ok(NodesPerMachine::Some(nodes)),
             _ => Err("expected a number from 1, or `all`".to_owned()),
         },
+    }
+}
+
+fn at_least_zero(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if (0.0..f64::INFINITY).contains(&number) => Ok(number),
+        _ => Err("expected a number from 0, such as 3 or 2.5".to_owned()),
     }
 }
 

@@ -1,9 +1,38 @@
 //! Nodes that connect to each other, and how many of them fit below the first limit.
 
+use std::fmt;
+
 use serde::Serialize;
 use throng_base::units::show_count;
 
-use super::LinearFormula;
+/// The connections of each node of a mesh, which grow with the number of nodes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeConnections {
+    /// Connections for each node of the mesh.
+    pub per_node: f64,
+    /// Connections whatever the size of the mesh; below 0 for a node that does not connect to
+    /// itself.
+    pub plus: f64,
+}
+
+impl NodeConnections {
+    /// Returns the connections of a node in a mesh of `nodes` nodes.
+    fn at(self, nodes: u64) -> f64 {
+        self.per_node * nodes as f64 + self.plus
+    }
+}
+
+impl fmt::Display for NodeConnections {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { per_node, plus } = *self;
+        match plus {
+            _ if per_node == 0.0 => write!(f, "{plus}"),
+            0.0 => write!(f, "{per_node}x"),
+            ..0.0 => write!(f, "{per_node}x - {}", -plus),
+            _ => write!(f, "{per_node}x + {plus}"),
+        }
+    }
+}
 
 /// A limit of the machine that nodes run on.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,20 +92,20 @@ pub struct Mesh {
 /// Computes how many nodes each of `limits` allows. `nodes_per_machine` nodes share a machine; with
 /// `None`, all nodes are on one machine.
 pub fn mesh(
-    formula: LinearFormula,
+    connections: NodeConnections,
     nodes: Option<u64>,
     nodes_per_machine: Option<u64>,
     limits: &[MeshLimit],
 ) -> Mesh {
     let row = |limit: &MeshLimit| {
         let uses = |x: u64| match limit.scope {
-            Scope::Node => formula.at(x),
-            Scope::Machine => nodes_per_machine.map_or(x, |n| n.min(x)) as f64 * formula.at(x),
+            Scope::Node => connections.at(x),
+            Scope::Machine => nodes_per_machine.map_or(x, |n| n.min(x)) as f64 * connections.at(x),
         };
         let left = match (limit.scope, nodes_per_machine) {
-            (Scope::Node, _) | (_, Some(1)) => formula.to_string(),
-            (Scope::Machine, Some(n)) => format!("{n} × ({formula})"),
-            (Scope::Machine, None) => format!("x × ({formula})"),
+            (Scope::Node, _) | (_, Some(1)) => connections.to_string(),
+            (Scope::Machine, Some(n)) => format!("{n} × ({connections})"),
+            (Scope::Machine, None) => format!("x × ({connections})"),
         };
         let needs = nodes.map(uses).filter(|n| *n > limit.allows as f64).map(|n| n.ceil() as u64);
         let needed = needs.map_or("N".to_owned(), |needs| needs.to_string());
@@ -92,7 +121,7 @@ pub fn mesh(
     };
     let mut rows: Vec<_> = limits.iter().map(row).collect();
     rows.sort_by_key(|row| row.nodes_most.unwrap_or(u64::MAX));
-    Mesh { connections_per_node: formula.to_string(), nodes_per_machine, nodes, rows }
+    Mesh { connections_per_node: connections.to_string(), nodes_per_machine, nodes, rows }
 }
 
 impl Mesh {
@@ -147,8 +176,8 @@ mod tests {
         MeshLimit { name, allows, scope, note: "raise it to {n}".to_owned() }
     }
 
-    fn scalaris() -> LinearFormula {
-        "f(x) = 3x + 15".parse().unwrap()
+    fn scalaris() -> NodeConnections {
+        NodeConnections { per_node: 3.0, plus: 15.0 }
     }
 
     #[track_caller]
@@ -195,9 +224,18 @@ mod tests {
 
     #[test]
     fn a_constant_number_of_connections_reaches_no_limit() {
-        let formula: LinearFormula = "40".parse().unwrap();
-        let found = mesh(formula, None, Some(1), &[limit("fds", 1_024, Scope::Node)]);
+        let constant = NodeConnections { per_node: 0.0, plus: 40.0 };
+        let found = mesh(constant, None, Some(1), &[limit("fds", 1_024, Scope::Node)]);
         assert_eq!(found.rows[0].nodes_most, None);
         assert_eq!(found.verdict(), "this mesh reaches no limit of the machine");
+    }
+
+    #[test]
+    fn connections_are_shown_as_a_formula() {
+        for (per_node, plus, shown) in
+            [(3.0, 15.0, "3x + 15"), (0.0, 40.0, "40"), (2.5, 0.0, "2.5x"), (1.0, -1.0, "1x - 1")]
+        {
+            assert_eq!(NodeConnections { per_node, plus }.to_string(), shown);
+        }
     }
 }
