@@ -1,7 +1,5 @@
 //! What each bus can do, and why it may refuse to.
 
-use std::fmt;
-
 use crate::denial::BusDenial;
 use crate::subscription::{BusSubscription, SubscriptionId};
 
@@ -52,13 +50,16 @@ pub trait Bus: Send + Sync {
 }
 
 /// The reason why a bus does not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BusError {
     /// The bus cannot be reached. The text says why.
+    #[error("the bus cannot be reached: {0}")]
     Away(String),
     /// The subject or pattern is not one. The text says why.
+    #[error("{0}")]
     Subject(String),
     /// The payload has more bytes than the bus carries.
+    #[error("a message of {bytes} bytes is larger than the bus carries: {bytes_max} bytes")]
     TooLarge {
         /// Bytes of the payload.
         bytes: usize,
@@ -66,24 +67,9 @@ pub enum BusError {
         bytes_max: usize,
     },
     /// The user of the bus may not do this.
+    #[error("{0}")]
     Denied(BusDenial),
 }
-
-impl fmt::Display for BusError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Away(why) => write!(f, "the bus cannot be reached: {why}"),
-            Self::Subject(why) => f.write_str(why),
-            Self::Denied(denial) => denial.fmt(f),
-            Self::TooLarge { bytes, bytes_max } => write!(
-                f,
-                "a message of {bytes} bytes is larger than the bus carries: {bytes_max} bytes"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BusError {}
 
 /// Bytes of a payload at most: what a NATS server carries by default.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 20;

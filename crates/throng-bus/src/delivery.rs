@@ -5,7 +5,6 @@
 //! one that comes twice counts once. What was said while the bus was away is said when it is back.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt;
 use std::time::Duration;
 
 use throng_base::Instant;
@@ -33,9 +32,10 @@ struct KeptMessage<T> {
 }
 
 /// A number that the other end cannot have sent, or cannot have received.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotANumber {
     /// The receiver has got a message that was not sent.
+    #[error("message {number} has arrived, and only {sent} were sent")]
     NotSent {
         /// The number that it has got.
         number: u64,
@@ -43,6 +43,7 @@ pub enum NotANumber {
         sent: u64,
     },
     /// The sender has lost its messages up to one behind this.
+    #[error("message {number} of a sender that has none before {first}")]
     BehindItself {
         /// The number of the message.
         number: u64,
@@ -50,6 +51,7 @@ pub enum NotANumber {
         first: u64,
     },
     /// More messages are lost at once than a sender loses.
+    #[error("message {number} where {next} comes next: at most {LOST_MAX} are lost at once")]
     TooFar {
         /// The number of the message.
         number: u64,
@@ -226,25 +228,6 @@ impl<T> Inbox<T> {
         self.missed
     }
 }
-
-impl fmt::Display for NotANumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotSent { number, sent } => {
-                write!(f, "message {number} has arrived, and only {sent} were sent")
-            }
-            Self::BehindItself { number, first } => {
-                write!(f, "message {number} of a sender that has none before {first}")
-            }
-            Self::TooFar { number, next } => write!(
-                f,
-                "message {number} where {next} comes next: at most {LOST_MAX} are lost at once"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for NotANumber {}
 
 /// Messages that are on their way at once.
 const WINDOW: usize = 64;

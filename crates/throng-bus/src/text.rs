@@ -13,9 +13,10 @@ use throng_base::is_unsafe;
 pub struct Text<const BYTES_MAX: usize = TEXT_BYTES_MAX>(String);
 
 /// A text that is too long, or has characters that no line has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAText {
     /// It has more bytes than this.
+    #[error("a text of {bytes} bytes where at most {bytes_max} may stand")]
     TooLong {
         /// Bytes that it has.
         bytes: usize,
@@ -23,6 +24,7 @@ pub enum NotAText {
         bytes_max: usize,
     },
     /// It has this character.
+    #[error("a text with `{}`", .0.escape_unicode())]
     Character(char),
 }
 
@@ -93,19 +95,6 @@ impl<const BYTES_MAX: usize> fmt::Display for Text<BYTES_MAX> {
         f.pad(&self.0)
     }
 }
-
-impl fmt::Display for NotAText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong { bytes, bytes_max } => {
-                write!(f, "a text of {bytes} bytes where at most {bytes_max} may stand")
-            }
-            Self::Character(c) => write!(f, "a text with `{}`", c.escape_unicode()),
-        }
-    }
-}
-
-impl std::error::Error for NotAText {}
 
 /// Bytes of a text, if its field sets no other limit.
 pub const TEXT_BYTES_MAX: usize = 256;

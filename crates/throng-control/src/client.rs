@@ -1,6 +1,5 @@
 //! The client of a control socket.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -34,17 +33,22 @@ pub struct ControlReply {
 }
 
 /// The reason why a request failed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// No process accepts connections at the path.
+    #[error("no throng process answers at {}: {1}", .0.display())]
     NotThere(PathBuf, io::Error),
     /// The process accepts connections and did not answer in time.
+    #[error("the process at {} did not answer within {1:?}", .0.display())]
     TimedOut(PathBuf, Duration),
     /// The process closed the connection before it answered.
+    #[error("the process at {} ended before it answered", .0.display())]
     Gone(PathBuf),
     /// The answer is not that of a throng process.
+    #[error("the answer at {} is not that of a throng process: {1}", .0.display())]
     Malformed(PathBuf, String),
     /// The process refused the request; the text is its reason.
+    #[error("{0}")]
     Refused(String),
 }
 
@@ -138,29 +142,3 @@ struct WireReply {
     data: Value,
     error: Option<String>,
 }
-
-impl fmt::Display for ControlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotThere(path, error) => {
-                write!(f, "no throng process answers at {}: {error}", path.display())
-            }
-            Self::TimedOut(path, after) => {
-                write!(f, "the process at {} did not answer within {after:?}", path.display())
-            }
-            Self::Gone(path) => {
-                write!(f, "the process at {} ended before it answered", path.display())
-            }
-            Self::Malformed(path, what) => {
-                write!(
-                    f,
-                    "the answer at {} is not that of a throng process: {what}",
-                    path.display()
-                )
-            }
-            Self::Refused(error) => f.write_str(error),
-        }
-    }
-}
-
-impl std::error::Error for ControlError {}

@@ -8,7 +8,6 @@
 mod addresses;
 mod wire;
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -79,34 +78,25 @@ impl States {
 }
 
 /// Error of a netlink query.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiagError {
     /// No netlink socket: a seccomp filter (EPERM, EACCES), no such protocol here (EAFNOSUPPORT,
     /// EPROTONOSUPPORT), or no fd left (EMFILE, ENFILE).
+    #[error("netlink socket: {0}")]
     Open(Errno),
     /// The query could not be sent.
+    #[error("netlink send: {0}")]
     Send(Errno),
     /// The answer could not be read. EAGAIN means that none arrived within [`ANSWER_TIMEOUT`].
+    #[error("netlink receive: {0}")]
     Receive(Errno),
     /// The kernel answered with an error. ENOENT means that it has no `inet_diag`.
+    #[error("sock_diag refused: {0}")]
     Refused(Errno),
     /// The answer is malformed.
+    #[error("sock_diag answer: {0}")]
     Malformed(DiagFormatError),
 }
-
-impl fmt::Display for DiagError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Open(errno) => write!(f, "netlink socket: {errno}"),
-            Self::Send(errno) => write!(f, "netlink send: {errno}"),
-            Self::Receive(errno) => write!(f, "netlink receive: {errno}"),
-            Self::Refused(errno) => write!(f, "sock_diag refused: {errno}"),
-            Self::Malformed(why) => write!(f, "sock_diag answer: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for DiagError {}
 
 impl DiagError {
     /// Returns the error for the number `errno` of an answer. An emulated kernel may send any

@@ -1,6 +1,5 @@
 //! The errors of a lab.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -10,9 +9,10 @@ use throng_doctor::preflight::Preflight;
 use crate::isolate::IsolateError;
 
 /// The reason why a lab has no result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// No lab has this name.
+    #[error("there is no lab `{name}`; {}", suggestion(.nearest, .labs))]
     Unknown {
         /// The name from the caller.
         name: String,
@@ -22,6 +22,7 @@ pub enum LabError {
         labs: Vec<&'static str>,
     },
     /// The lab has no arrival rate that [`crate::LabOptions::rate`] could set.
+    #[error("the lab {name} has no arrival rate to set; --rate is for {}", .takes_rate.join(", "))]
     NoRate {
         /// The lab's name.
         name: &'static str,
@@ -29,6 +30,10 @@ pub enum LabError {
         takes_rate: Vec<&'static str>,
     },
     /// Agents cannot load the lab's servers.
+    #[error(
+        "no agents can load the servers of the lab {name}; --agents is for {}",
+        .takes_agents.join(", ")
+    )]
     NoAgents {
         /// The lab's name.
         name: &'static str,
@@ -36,6 +41,10 @@ pub enum LabError {
         takes_agents: Vec<&'static str>,
     },
     /// The lab's servers or agents meet over a bus, and none is named.
+    #[error(
+        "the {which} of the lab {name} meet over a bus: start `nats-server`, and pass --bus \
+         nats://127.0.0.1:4222"
+    )]
     NoBus {
         /// The lab's name.
         name: &'static str,
@@ -44,6 +53,10 @@ pub enum LabError {
     },
     /// The servers of the lab have an address each on this machine's loopback interface, so the
     /// flag can have no effect.
+    #[error(
+        "{flag} cannot be used with the lab {name}: each of its servers has an address of its own \
+         on this machine's loopback interface, 127.0.0.1 and the next ones; leave {flag} out"
+    )]
     OnLoopback {
         /// The lab's name.
         name: &'static str,
@@ -51,12 +64,19 @@ pub enum LabError {
         flag: &'static str,
     },
     /// Agents cannot connect to the address on which the server is to listen.
+    #[error(
+        "--listen {0}: agents cannot connect to this address; name the one at which they reach \
+         this machine, such as --listen 10.0.0.2"
+    )]
     Listen(IpAddr),
     /// The machine is too small for the users that the options name.
+    #[error("{}{}the lab did not start; --force runs it anyway", .0.refusal(), smaller(.0))]
     TooBig(Box<Preflight>),
     /// The kernel or `ip` refused the network namespaces.
+    #[error(transparent)]
     Isolate(IsolateError),
     /// Server or generator did not start, or ended too early.
+    #[error("the {name} {message}")]
     Process {
         /// `server` or `generator`.
         name: &'static str,
@@ -64,6 +84,7 @@ pub enum LabError {
         message: String,
     },
     /// The lab's own file has a mistake.
+    #[error("labs/{lab}.yaml has a mistake, which is one of this program: {message}")]
     Definition {
         /// The lab's name.
         lab: &'static str,
@@ -71,6 +92,7 @@ pub enum LabError {
         message: String,
     },
     /// A file cannot be written or read.
+    #[error("{}: {1}", .0.display())]
     File(PathBuf, std::io::Error),
 }
 
@@ -80,57 +102,15 @@ impl From<IsolateError> for LabError {
     }
 }
 
-impl fmt::Display for LabError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unknown { name, nearest, labs } => {
-                write!(f, "there is no lab `{name}`")?;
-                match nearest {
-                    Some(nearest) => write!(f, "; did you mean `{nearest}`?"),
-                    None => write!(f, "; the labs are {}", labs.join(", ")),
-                }
-            }
-            Self::NoRate { name, takes_rate } => write!(
-                f,
-                "the lab {name} has no arrival rate to set; --rate is for {}",
-                takes_rate.join(", ")
-            ),
-            Self::NoAgents { name, takes_agents } => write!(
-                f,
-                "no agents can load the servers of the lab {name}; --agents is for {}",
-                takes_agents.join(", ")
-            ),
-            Self::NoBus { name, which } => write!(
-                f,
-                "the {which} of the lab {name} meet over a bus: start `nats-server`, and pass \
-                 --bus nats://127.0.0.1:4222"
-            ),
-            Self::OnLoopback { name, flag } => write!(
-                f,
-                "{flag} cannot be used with the lab {name}: each of its servers has an address of \
-                 its own on this machine's loopback interface, 127.0.0.1 and the next ones; leave \
-                 {flag} out"
-            ),
-            Self::Listen(address) => write!(
-                f,
-                "--listen {address}: agents cannot connect to this address; name the one at which \
-                 they reach this machine, such as --listen 10.0.0.2"
-            ),
-            Self::TooBig(preflight) => {
-                write!(f, "{}", preflight.refusal())?;
-                if let Some(holds) = preflight.holds() {
-                    writeln!(f, "  --users {}", show_count(holds))?;
-                }
-                f.write_str("the lab did not start; --force runs it anyway")
-            }
-            Self::Isolate(error) => error.fmt(f),
-            Self::Process { name, message } => write!(f, "the {name} {message}"),
-            Self::Definition { lab, message } => {
-                write!(f, "labs/{lab}.yaml has a mistake, which is one of this program: {message}")
-            }
-            Self::File(path, error) => write!(f, "{}: {error}", path.display()),
-        }
+/// Names the most similar lab, or all of them.
+fn suggestion(nearest: &Option<&str>, labs: &[&str]) -> String {
+    match nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => format!("the labs are {}", labs.join(", ")),
     }
 }
 
-impl std::error::Error for LabError {}
+/// Returns a line with the number of users that the machine holds, if it holds some.
+fn smaller(preflight: &Preflight) -> String {
+    preflight.holds().map_or(String::new(), |holds| format!("  --users {}\n", show_count(holds)))
+}

@@ -1,13 +1,13 @@
 //! Refuses targets that a user of this machine may not load without permission.
 
-use std::fmt;
 use std::net::SocketAddr;
 
 use throng_driver::netlink;
 use throng_load::scenario::{Reach, Target, needs_no_permission};
 
 /// A target that this machine may not load without permission.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct NotPermitted(String);
 
 /// Refuses a target outside this machine's networks, unless `is_allowed`.
@@ -36,11 +36,3 @@ pub fn check(
          permission"
     )))
 }
-
-impl fmt::Display for NotPermitted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NotPermitted {}

@@ -255,21 +255,14 @@ impl RecordingHandle {
 }
 
 /// The error of a run file that cannot be written.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write the run file {}: {error}", .path.display())]
 pub struct RecordError {
     /// The run file's path.
     pub path: PathBuf,
     /// The error of the operating system.
     pub error: io::Error,
 }
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot write the run file {}: {}", self.path.display(), self.error)
-    }
-}
-
-impl std::error::Error for RecordError {}
 
 #[cfg(test)]
 mod tests;

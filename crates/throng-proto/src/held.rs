@@ -1,6 +1,5 @@
 //! The memory that all connections of a core share for what has arrived only in part.
 
-use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -25,7 +24,8 @@ struct Counts {
 }
 
 /// A holder asked for more than its share of a [`HeldBudget`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connections of the core hold more than held_bytes_max")]
 pub struct HeldTooMuch;
 
 impl HeldBudget {
@@ -87,14 +87,6 @@ impl Default for HeldBudget {
         Self::new(usize::MAX)
     }
 }
-
-impl fmt::Display for HeldTooMuch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the connections of the core hold more than held_bytes_max")
-    }
-}
-
-impl std::error::Error for HeldTooMuch {}
 
 /// A buffer of data that arrives in pieces. Its memory counts in the budget of its core.
 #[derive(Debug)]

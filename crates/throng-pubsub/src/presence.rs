@@ -20,7 +20,6 @@ mod member;
 mod members;
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -55,18 +54,23 @@ pub struct Presence<O> {
 }
 
 /// The reason why a change was refused: an error of the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PresenceError {
     /// This owner tracks the key in this topic already.
+    #[error("the key is tracked already")]
     AlreadyTracked,
     /// This owner does not track the key in this topic.
+    #[error("the key is not tracked")]
     NotTracked,
     /// The meta is not a JSON object.
+    #[error("the meta is not a JSON object")]
     NotAnObject,
     /// The key is longer than [`PresenceLimits::key_bytes_max`], or the meta than
     /// [`PresenceLimits::meta_bytes_max`].
+    #[error("the key or the meta is too long")]
     TooLong,
     /// The topic already has [`PresenceLimits::members_max`] members.
+    #[error("the topic has too many members")]
     Full,
 }
 
@@ -236,20 +240,6 @@ impl<O: Clone + Ord> Presence<O> {
         self.drafts.entry(member.shared_topic()).or_default().leaves.push(member);
     }
 }
-
-impl fmt::Display for PresenceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::AlreadyTracked => "the key is tracked already",
-            Self::NotTracked => "the key is not tracked",
-            Self::NotAnObject => "the meta is not a JSON object",
-            Self::TooLong => "the key or the meta is too long",
-            Self::Full => "the topic has too many members",
-        })
-    }
-}
-
-impl std::error::Error for PresenceError {}
 
 type Topics = HashMap<Arc<str>, Rc<Members>>;
 

@@ -267,7 +267,8 @@ impl From<&Histogram> for LatencySummary {
 }
 
 /// The error for a text that is not an encoded histogram.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an HdrHistogram in base64: {0}")]
 pub struct HistogramDecodeError(String);
 
 impl HistogramDecodeError {
@@ -275,14 +276,6 @@ impl HistogramDecodeError {
         Self(error.to_string())
     }
 }
-
-impl fmt::Display for HistogramDecodeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not an HdrHistogram in base64: {}", self.0)
-    }
-}
-
-impl std::error::Error for HistogramDecodeError {}
 
 /// Calls `read`. All histograms that it decodes on this thread may take 256 MiB together: a line
 /// of a file has many, and a few bytes of it may be a full histogram.

@@ -4,7 +4,6 @@
 //! servers that the page connects to. Clients that are not browsers send no such header and are
 //! admitted.
 
-use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use throng_proto::http::Request;
@@ -43,7 +42,8 @@ pub struct Origin {
 }
 
 /// The error for a text that is not an origin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an origin; write https://example.com, //example.com:888 or //*.example.com")]
 pub struct OriginError(String);
 
 impl CheckOrigin {
@@ -110,19 +110,6 @@ impl std::str::FromStr for Origin {
         Ok(Self { scheme, host: host.to_owned(), subdomains, port: site.port })
     }
 }
-
-impl fmt::Display for OriginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(text) = self;
-        write!(
-            f,
-            "`{text}` is not an origin; write https://example.com, //example.com:888 or \
-             //*.example.com"
-        )
-    }
-}
-
-impl std::error::Error for OriginError {}
 
 /// The parts of an origin.
 struct Site<'a> {

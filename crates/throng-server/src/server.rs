@@ -1,6 +1,5 @@
 //! A running server: its cores, and the thread-safe methods that control it.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
@@ -400,27 +399,18 @@ impl<H: Handler> Drop for RunningServer<H> {
 }
 
 /// The reason why a server did not start or resume.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The threads could not be set up: not enough fds or memory.
+    #[error("cannot start the server's cores: {0}")]
     Cores(Errno),
     /// The server cannot listen on the address.
+    #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, Errno),
     /// The bus refuses this node.
+    #[error("cannot share topics: {0}")]
     Bus(BusError),
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cores(errno) => write!(f, "cannot start the server's cores: {errno}"),
-            Self::Listen(addr, errno) => write!(f, "cannot listen on {addr}: {errno}"),
-            Self::Bus(error) => write!(f, "cannot share topics: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 /// Polls `is_true` until it returns true. Returns false if that takes longer than `timeout`.
 fn poll_until(timeout: Duration, is_true: impl Fn() -> bool) -> bool {

@@ -1,6 +1,5 @@
 //! Errors of servers and loads.
 
-use std::fmt;
 use std::io;
 
 use throng_lab::recorder::{Outcome, RecordError};
@@ -12,10 +11,11 @@ use throng_server::StartError;
 pub type Result<T = ()> = std::result::Result<T, Error>;
 
 /// The reason why a server or a load did not run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The address of a server could not be understood or resolved.
+    #[error("cannot listen on `{address}`: {error}; write HOST:PORT")]
     Address {
         /// The address as it was given.
         address: String,
@@ -23,12 +23,16 @@ pub enum Error {
         error: io::Error,
     },
     /// The server could not start.
+    #[error(transparent)]
     Start(StartError),
     /// A core of the server has ended by itself, by a panic outside of its handler.
+    #[error("a core of the server has panicked and ended")]
     CoreEnded,
     /// The process could not take over SIGINT and SIGTERM.
+    #[error("cannot handle SIGINT and SIGTERM: {0}")]
     Signals(io::Error),
     /// A file could not be read.
+    #[error("cannot read {path}: {error}")]
     Read {
         /// The file.
         path: String,
@@ -36,17 +40,26 @@ pub enum Error {
         error: io::Error,
     },
     /// The scenario has mistakes; each is shown with its line.
+    #[error("{0}")]
     Scenario(Box<Diagnostics>),
     /// The target of a load could not be understood.
+    #[error("{0}")]
     Target(String),
     /// The target is an address that belongs to others.
     /// [`Load::i_am_allowed`](crate::Load::i_am_allowed) loads it.
+    #[error(
+        "refusing to load {0}, which is not an address of this machine or its networks; call \
+         `i_am_allowed` if you have its owner's permission"
+    )]
     Forbidden(String),
     /// The load could not start.
+    #[error(transparent)]
     Load(LoadError),
     /// `setup` of the scenario failed: the load did not run.
+    #[error(transparent)]
     Setup(SetupError),
     /// The load ran, and `teardown` of the scenario failed.
+    #[error("{error}")]
     Teardown {
         /// The result of the load, which is whole.
         outcome: Box<Outcome>,
@@ -54,34 +67,9 @@ pub enum Error {
         error: SetupError,
     },
     /// The run file could not be written.
+    #[error(transparent)]
     Record(RecordError),
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address { address, error } => {
-                write!(f, "cannot listen on `{address}`: {error}; write HOST:PORT")
-            }
-            Self::Start(error) => error.fmt(f),
-            Self::CoreEnded => f.write_str("a core of the server has panicked and ended"),
-            Self::Signals(error) => write!(f, "cannot handle SIGINT and SIGTERM: {error}"),
-            Self::Read { path, error } => write!(f, "cannot read {path}: {error}"),
-            Self::Scenario(mistakes) => f.write_str(&mistakes.render(false)),
-            Self::Target(text) => f.write_str(text),
-            Self::Forbidden(target) => write!(
-                f,
-                "refusing to load {target}, which is not an address of this machine or its \
-                 networks; call `i_am_allowed` if you have its owner's permission"
-            ),
-            Self::Load(error) => error.fmt(f),
-            Self::Setup(error) | Self::Teardown { error, .. } => error.fmt(f),
-            Self::Record(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl From<StartError> for Error {
     fn from(error: StartError) -> Self {

@@ -4,7 +4,8 @@ use std::fmt;
 use std::ops::Range;
 
 /// Error of a text that is not a valid quantity.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} (expected {expected})")]
 pub struct UnitError {
     /// Bytes of the text that are wrong.
     pub span: Range<usize>,
@@ -57,11 +58,3 @@ impl fmt::Display for Problem {
         }
     }
 }
-
-impl fmt::Display for UnitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} (expected {})", self.problem, self.expected)
-    }
-}
-
-impl std::error::Error for UnitError {}

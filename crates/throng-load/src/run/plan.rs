@@ -1,7 +1,6 @@
 //! A planned run: the target is resolved, the sources are chosen, the capacity is known.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -77,9 +76,13 @@ pub struct CommonStart {
 }
 
 /// Error of planning or starting a run.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The target's name has no address.
+    #[error(
+        "the name {host} has no address: {error}; correct the target's name, or check the resolver \
+         (getent hosts {host})"
+    )]
     Resolve {
         /// The name: that of a host of the target.
         host: String,
@@ -87,8 +90,10 @@ pub enum LoadError {
         error: String,
     },
     /// The options contradict the scenario or each other; the text says how.
+    #[error("{0}")]
     Options(String),
     /// The kernel refused a resource that every core needs.
+    #[error("cannot start the generator's cores: {0}")]
     Start(Errno),
 }
 
@@ -224,22 +229,6 @@ impl LoadPlan {
         outline(&self.phases)
     }
 }
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resolve { host, error } => write!(
-                f,
-                "the name {host} has no address: {error}; correct the target's name, or check the \
-                 resolver (getent hosts {host})"
-            ),
-            Self::Options(what) => f.write_str(what),
-            Self::Start(errno) => write!(f, "cannot start the generator's cores: {errno}"),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 /// Returns the scenario with another target. If that target has no path, the scenario's path stays.
 fn with_target(scenario: &Scenario, target: Option<&Target>) -> Result<Scenario, LoadError> {

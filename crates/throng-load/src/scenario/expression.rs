@@ -4,7 +4,6 @@
 //! duration, and only what is alike can be added or compared. A quantity may be unknown; so is all
 //! that is computed from it, and an unknown condition does not hold.
 
-use std::fmt;
 use std::ops::Range;
 
 use throng_base::units::{parse_bytes, parse_count, parse_duration, parse_rate};
@@ -12,21 +11,14 @@ use throng_base::units::{parse_bytes, parse_count, parse_duration, parse_rate};
 use super::quantity::Quantity;
 
 /// The reason why an expression has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
 pub struct ExpressionError {
     /// The bytes of the expression at fault.
     pub span: Range<usize>,
     /// The problem with these bytes.
     pub problem: String,
 }
-
-impl fmt::Display for ExpressionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
-    }
-}
-
-impl std::error::Error for ExpressionError {}
 
 /// The names that an expression may use.
 pub type Scope<'a> = &'a dyn Fn(&str) -> Option<Quantity>;

@@ -54,7 +54,8 @@ pub enum Reach {
 }
 
 /// Error in a target, with the bytes at fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
 pub struct TargetError {
     /// Bytes at fault.
     pub span: Range<usize>,
@@ -320,14 +321,6 @@ impl fmt::Display for Target {
         }
     }
 }
-
-impl fmt::Display for TargetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.problem)
-    }
-}
-
-impl std::error::Error for TargetError {}
 
 impl Reach {
     /// Classifies `address`. An IPv4-mapped IPv6 address counts as its IPv4 address.

@@ -1,7 +1,5 @@
 //! The serialisation of a connection: the query parameter `vsn`.
 
-use std::fmt;
-
 /// The version of the serialisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Vsn {
@@ -12,7 +10,8 @@ pub enum Vsn {
 }
 
 /// A version other than 1.0.x and 2.0.x. The server responds 403 with an empty body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("vsn is neither 1.0.x nor 2.0.x")]
 pub struct UnknownVsn;
 
 impl Vsn {
@@ -38,14 +37,6 @@ impl Vsn {
         }
     }
 }
-
-impl fmt::Display for UnknownVsn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("vsn is neither 1.0.x nor 2.0.x")
-    }
-}
-
-impl std::error::Error for UnknownVsn {}
 
 /// Returns the `n` of a version in the series `n.0.x`. A pre-release of `n.0.0` is earlier than the
 /// series.

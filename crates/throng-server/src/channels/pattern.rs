@@ -1,7 +1,5 @@
 //! Topic patterns: each leads topics to a channel.
 
-use std::fmt;
-
 /// A topic, or all topics with a prefix: `rooms:lobby`, `rooms:*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
@@ -10,7 +8,8 @@ pub(crate) enum Pattern {
 }
 
 /// The error for a `*` that is not a pattern's last character.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the topic pattern `{0}` has a `*` that is not its last character")]
 pub struct PatternError(String);
 
 impl Pattern {
@@ -29,14 +28,6 @@ impl Pattern {
         }
     }
 }
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the topic pattern `{}` has a `*` that is not its last character", self.0)
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 #[cfg(test)]
 mod tests {

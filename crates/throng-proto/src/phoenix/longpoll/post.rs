@@ -1,7 +1,5 @@
 //! The body of a post: one text frame, or a batch of frames as lines.
 
-use std::fmt;
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
@@ -30,15 +28,19 @@ impl PostFrame<'_> {
 }
 
 /// The reason why a whole body is refused. The server responds HTTP 400.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PostError {
     /// The body is not UTF-8.
+    #[error("the body is not UTF-8")]
     NotUtf8,
     /// The body has more than 100 lines.
+    #[error("the body has more than 100 messages")]
     TooManyLines,
     /// A line is neither an array nor base64 (RFC 4648 §4, padded).
+    #[error("a line is neither an array nor base64")]
     NotBase64,
     /// A line of base64 contains more than 10,000,000 bytes.
+    #[error("a binary message has more than 10,000,000 bytes")]
     TooLong,
 }
 
@@ -101,19 +103,6 @@ impl<'a> Iterator for PostFrames<'a> {
         Some(PostFrame::Binary(frame))
     }
 }
-
-impl fmt::Display for PostError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NotUtf8 => "the body is not UTF-8",
-            Self::TooManyLines => "the body has more than 100 messages",
-            Self::NotBase64 => "a line is neither an array nor base64",
-            Self::TooLong => "a binary message has more than 10,000,000 bytes",
-        })
-    }
-}
-
-impl std::error::Error for PostError {}
 
 fn is_ndjson(content_type: &str) -> bool {
     let media = content_type.split(';').next().unwrap_or_default();

@@ -26,11 +26,13 @@ pub struct Claim {
 }
 
 /// The reason why a token is refused. The server responds 410: unknown session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     /// This server did not issue the token.
+    #[error("this server did not issue the token")]
     Forged,
     /// The token is older than two weeks.
+    #[error("the token is older than two weeks")]
     Expired,
 }
 
@@ -79,17 +81,6 @@ impl fmt::Debug for Tokens {
         f.write_str("Tokens(secret)")
     }
 }
-
-impl fmt::Display for TokenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Forged => "this server did not issue the token",
-            Self::Expired => "the token is older than two weeks",
-        })
-    }
-}
-
-impl std::error::Error for TokenError {}
 
 /// The time, the core, the session.
 const CLAIM_BYTES: usize = 8 + 2 + 8;
