@@ -36,16 +36,16 @@ pub struct ControlReply {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// No process accepts connections at the path.
-    #[error("no throng process answers at {}: {1}", .0.display())]
+    #[error("no throng process answers at {path}: {1}", path = .0.display())]
     NotThere(PathBuf, io::Error),
     /// The process accepts connections and did not answer in time.
-    #[error("the process at {} did not answer within {1:?}", .0.display())]
+    #[error("the process at {path} did not answer within {1:?}", path = .0.display())]
     TimedOut(PathBuf, Duration),
     /// The process closed the connection before it answered.
     #[error("the process at {} ended before it answered", .0.display())]
     Gone(PathBuf),
     /// The answer is not that of a throng process.
-    #[error("the answer at {} is not that of a throng process: {1}", .0.display())]
+    #[error("the answer at {path} is not that of a throng process: {1}", path = .0.display())]
     Malformed(PathBuf, String),
     /// The process refused the request; the text is its reason.
     #[error("{0}")]

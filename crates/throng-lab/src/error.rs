@@ -92,7 +92,7 @@ pub enum LabError {
         message: String,
     },
     /// A file cannot be written or read.
-    #[error("{}: {1}", .0.display())]
+    #[error("{path}: {1}", path = .0.display())]
     File(PathBuf, std::io::Error),
 }
 

@@ -38,12 +38,12 @@ mod watch_source;
 pub(crate) mod watched_process;
 
 use std::fs::File;
+use std::io;
 use std::io::{BufReader, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::{fmt, io};
 
 use throng_report::runfile::{
     self, ReadError, RunFile, RunFileWriter, RunHeader, Truncate, resumable_bytes,
