@@ -481,8 +481,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(20);
 const END_TIMEOUT: Duration = Duration::from_secs(90);
 /// The longest additional time for the users to leave.
 const LEAVING_MAX: Duration = Duration::from_secs(600);
-/// The time in which a load with `killed_on_stop` must end after its phases. A machine that gives the
-/// load a fraction of a CPU needs more than ten seconds for it.
+/// The time in which a load with `killed_on_stop` must end after its phases. A machine that gives
+/// the load a fraction of a CPU needs more than ten seconds for it.
 const BRIEF_END_TIMEOUT: Duration = Duration::from_secs(60);
 /// The time between two looks at the processes.
 const WAIT_STEP: Duration = Duration::from_millis(50);
