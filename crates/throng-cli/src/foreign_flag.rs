@@ -23,7 +23,7 @@ pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
 const TIPS: [(&[&str], &str); 4] = [
     (
         &["--duration", "--for", "--time", "--length", "-d"],
-        "the scenario sets the length of the run: load: [ramp: {to: 9, over: 5s}, hold: {for: 30s}]",
+        "the scenario sets the length of a run: load: [ramp: {to: 9, over: 5s}, hold: {for: 9s}]",
     ),
     (
         &["--vus", "--concurrency", "--connections", "--clients", "-c", "-u"],
