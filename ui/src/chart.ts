@@ -53,7 +53,7 @@ export class Chart {
     this.element = h("section.chart", { id: spec.id },
       h("h2", { title: spec.help }, spec.title), this.place,
       h("div.legend", {}, h("table", { "aria-label": `${spec.title}, at the cursor, or the median of what is shown` },
-        h("thead", {}, h("tr", {}, h("td"), this.when, h("th", { scope: "col" }, "most"))), h("tbody", {}, rows))))
+        h("thead", {}, h("tr", {}, h("td"), this.when, h("th", { scope: "col" }, "max"))), h("tbody", {}, rows))))
   }
 
   get isDrawn(): boolean {

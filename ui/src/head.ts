@@ -25,10 +25,15 @@ export function head(run: Run): HTMLElement {
     toDo ? remedy(toDo) : null,
     summary.thresholds.length > 0 ? h("p.thresholds", {},
       missed.length === 0 && open.length > 0 ? `Not measured yet: ${open.map(({ threshold }) => threshold).join(", ")}`
-        : missed.length === 0 ? `All ${summary.thresholds.length} thresholds are met${cut ? " so far" : ""}.`
-        : `${missed.length} of ${summary.thresholds.length} thresholds missed${cut ? " so far" : ""}: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null,
+        : missed.length === 0 ? `${share(0, summary.thresholds.length)} met${cut ? " so far" : ""}.`
+        : `${share(missed.length, summary.thresholds.length)} missed${cut ? " so far" : ""}: ${missed.map(({ threshold, measured }) => `${threshold} (${measured})`).join(", ")}`) : null,
     hasBegun ? measurement(run, cut) : null,
     run.warnings.length > 0 ? h("ul.reasons", {}, run.warnings.map(warning => h("li", {}, broken(warning)))) : null)
+}
+
+/** Says which thresholds a sentence is about: some of them, or (0 or all) every one. */
+function share(some: number, all: number): string {
+  return some > 0 && some < all ? `${some} of ${all} thresholds` : all === 1 ? "The threshold is" : `All ${all} thresholds are`
 }
 
 /** Returns a headline of a bounded length; what is longer goes on below it, in the size of the text. */
@@ -55,10 +60,11 @@ export function isOpen(run: Run, { met, value, measured }: Judgement): boolean {
   return run.live && !met && value === null && measured === "nothing"
 }
 
-/** Returns the grade of the measurement and its reasons: it is not that of the result. A run that
- * ended early is incomplete, and is not called valid. */
+/** Returns the grade of the measurement and its reasons, but those that the headline has said: it is not that of the
+ * result. A run that ended early is incomplete, and is not called valid. */
 function measurement(run: Run, cut: string | null): Child[] {
-  const { grade, reasons } = run.summary.validity
+  const { grade } = run.summary.validity
+  const reasons = run.summary.validity.reasons.filter(reason => !sentence(run).includes(reason))
   const badge = (text: string) => [h("span", { class: `grade ${text}` }, `measurement: ${text}`), " "]
   const [first, ...more] = reasons
   return [

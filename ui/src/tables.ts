@@ -37,11 +37,16 @@ function findings(run: Run): HTMLElement | null {
       h("p", {}, h("span.side", {}, finding.side), " ", broken(finding.text),
         finding.confidence < 1 ? h("small", {}, ` (confidence ${Math.round(finding.confidence * 100)} %)`) : null),
       finding.machines?.length ? h("p.note", {}, `at ${finding.machines.join(", ")}`) : null,
-      finding.follows_from ? h("p.note", {}, `follows from ${finding.follows_from}`)
+      finding.follows_from ? h("p.note", {}, `follows from ${named(finding.follows_from, findings.findIndex(({ id }) => id === finding.follows_from))}`)
         : finding.remedy ? remedy(finding.remedy) : null,
       h("ul.evidence", {}, finding.evidence.map(({ counter, from, to, at_ms }) =>
-        h("li", {}, h("code", {}, broken(counter)), ` ${number(from)} → ${number(to)} at ${moment(at_ms / 1000)}`)))))),
+        h("li", {}, h("code", {}, broken(counter)), ` ${from === to ? "" : `${number(from)} → `}${number(to)} at ${moment(at_ms / 1000)}`)))))),
     unseen.length > 0 ? h("p.note", {}, `Could not be read: ${unseen.join("; ")}`) : null)
+}
+
+/** Returns a finding's name with its place in the list, if it is there. */
+function named(id: string, at: number): string {
+  return at < 0 ? id : `finding ${at + 1}, ${id}`
 }
 
 function number(value: number): string {
@@ -50,34 +55,49 @@ function number(value: number): string {
 
 function operations(run: Run): HTMLElement | null {
   const { connect, message, join, push, http, broadcast, generator } = run.summary
-  const rows: (string | null)[][] = []
+  const rows: Child[][] = []
   const stats = run.summary.latency_stats ?? {}
   const latencies = (name: string, operation: Operation | undefined, of: string) => {
     if (!operation || (operation.latency_us.count === 0 && !operation.rate_most)) return
-    rows.push([name, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...cells(operation.latency_us, stats[of])])
-    waits(operation).forEach(([name, latency]) => rows.push([name, null, null, ...cells(latency)]))
+    const [done, ...times] = cells(operation.latency_us, stats[of])
+    rows.push([name, done!, show(operation.rate_mean, "rate"), show(operation.rate_most, "rate"), ...times])
+    rows.push(...waits(operation, 2))
   }
-  latencies("connects", connect, "connect")
+  latencies("connects", ofSteps(connect), "connect")
   latencies("messages", message, "message")
   latencies("joins", join, "join")
   latencies("pushes", push, "push")
   latencies("HTTP requests", http, "http")
-  if (broadcast) rows.push(["broadcasts", null, null, ...cells(broadcast.latency_us)])
-  const heads = ["", "mean rate", "best rate", "count", ...statistics]
+  const row = (name: string, [done, ...times]: string[]) => rows.push([name, done!, null, null, ...times])
+  if (broadcast) row("broadcasts", cells(broadcast.latency_us))
+  const heads = ["", "done", "mean rate", "best rate", ...statistics]
   if (run.summary.run.imported) return rows.length > 0 ? table("Operations", heads, rows, "Latencies are those of the log.") : null
-  rows.push(["generator lag", null, null, ...cells(generator.lag_us)])
+  row("generator lag", cells(generator.lag_us))
+  const all = Number(connect["ok"] ?? 0)
+  const ofRequests = ofSteps(connect) === connect ? "" : ` The best rate of connects counts all ${all}, also those for HTTP requests.`
   return table("Operations", heads, rows,
     "Latencies count from the intended moment. Unanswered: only the requests that got no answer, each for as long as it waited. "
-    + "With unanswered: answered and unanswered together; thresholds judge this row.")
+    + `With unanswered: answered and unanswered together; thresholds judge this row.${ofRequests}`)
 }
 
-/** Returns the rows below those of the answers: only the waits without an answer, and both together, as thresholds judge them. */
-function waits({ latency_us, unanswered_us, judged_us }: { latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency }): [string, Latency][] {
-  const rows: [string, Latency][] = []
-  if (unanswered_us && unanswered_us.count > 0) rows.push(["unanswered", unanswered_us])
+/** Returns the rows below those of the answers: only the waits without an answer, and both together, as thresholds judge
+ * them. `blank` columns stand between the count and the times. */
+function waits({ latency_us, unanswered_us, judged_us }: { latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency }, blank: number): Child[][] {
+  const rows: Child[][] = []
+  const row = (name: string, latency: Latency) => {
+    const [count, ...times] = cells(latency)
+    rows.push([h("span.below", {}, name), count!, ...Array<Child>(blank).fill(""), ...times])
+  }
+  if (unanswered_us && unanswered_us.count > 0) row("unanswered", unanswered_us)
   const percentiles = ({ p50, p90, p95, p99, p999, max }: Latency) => [p50, p90, p95, p99, p999, max].join()
-  if (judged_us && percentiles(judged_us) !== percentiles(latency_us)) rows.push(["with unanswered", judged_us])
+  if (judged_us && percentiles(judged_us) !== percentiles(latency_us)) row("with unanswered", judged_us)
   return rows
+}
+
+/** Returns the connects with the mean rate of those that are timed: others are parts of HTTP requests. */
+function ofSteps(connect: Operation): Operation {
+  const [ok, timed] = [Number(connect["ok"] ?? 0), connect.latency_us.count]
+  return connect.rate_mean && timed > 0 && timed < ok ? { ...connect, rate_mean: connect.rate_mean * timed / ok } : connect
 }
 
 /** What the log of another tool has of latencies without their values. */
@@ -95,13 +115,13 @@ function imported(run: Run): HTMLElement | null {
 function steps(run: Run): HTMLElement | null {
   const all = run.summary.steps ?? []
   if (all.length === 0) return null
-  const rows: (string | null)[][] = []
+  const rows: Child[][] = []
   for (const step of all) {
     rows.push([step.name, show(step.ok, "count"), show(step.errors, "count"), show(step.rate_mean, "rate"),
-      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`])])
-    waits(step).forEach(([name, latency]) => rows.push([name, null, null, null, ...cells(latency)]))
+      ...cells(step.latency_us, run.summary.latency_stats?.[`step.${step.name}`]).slice(1)])
+    rows.push(...waits(step, 2))
   }
-  return table("Steps", ["", "done", "errors", "mean rate", "count", ...statistics], rows)
+  return table("Steps", ["", "done", "errors", "mean rate", ...statistics], rows)
 }
 
 const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]
@@ -124,7 +144,7 @@ function costs(run: Run): HTMLElement | null {
   const isHttp = http && !push && !message["sent"] && !message["answered"]
   const us = (value: number | null | undefined) => show(value ?? null, "us")
   const bytes = (value: number | null | undefined) => show(value ?? null, "bytes")
-  return table("Costs", ["", "CPU a connect", `CPU a ${isHttp ? "request" : "message"}`, "memory each", "CPUs used"], [
+  return table("Costs", ["", "CPU/connect", `CPU/${isHttp ? "request" : "message"}`, "memory/connection", "CPUs used"], [
     ["generator", us(generator.cpu_us_per_connect), us(generator.cpu_us_per_message), bytes(generator.rss_bytes_per_user), show(generator.cpu_cores_used, "cpus")],
     ["server", us(server?.cpu_us_per_connection), us(server?.cpu_us_per_message), bytes(server?.rss_bytes_per_connection), show(server?.cpu_cores_used ?? null, "cpus")],
   ], machine.cpu_busy_share === null ? undefined : `The machine's ${machine.cpus} CPUs were busy for ${show(machine.cpu_busy_share, "share")} of the time.`)

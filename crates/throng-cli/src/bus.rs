@@ -16,11 +16,11 @@ use crate::Failure;
 /// The bus between machines.
 #[derive(Clone, Args)]
 pub(crate) struct BusFlags {
-    /// NATS server, `nats://host:4222` or `tls://host:4222`; several between commas; a user and a
-    /// password may stand before an `@`
+    /// NATS server: `nats://host:4222` or `tls://host:4222`, with `user:password@` before the host
+    /// if it needs them; separate several servers by commas
     #[arg(long, value_name = "URL", env = BUS_VARIABLE, hide_env_values = true)]
     pub(crate) bus: Option<String>,
-    /// Group on the bus: groups do not hear each other
+    /// Group on the bus; groups do not see each other
     #[arg(
         long,
         visible_alias = "group",
@@ -32,10 +32,10 @@ pub(crate) struct BusFlags {
     /// File with the credentials of a NATS user
     #[arg(long, visible_alias = "bus-creds", value_name = "FILE")]
     pub(crate) bus_credentials: Option<PathBuf>,
-    /// File with certificates of authorities to trust on the bus, beside the system's
+    /// File with CA certificates that the bus may use, beside the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) bus_ca: Option<PathBuf>,
-    /// File with a certificate, for a bus that asks its clients for one
+    /// File with a client certificate, for a bus that requires one
     #[arg(long, value_name = "FILE", requires = "bus_key")]
     pub(crate) bus_cert: Option<PathBuf>,
     /// File with the key of --bus-cert

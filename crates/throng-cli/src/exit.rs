@@ -15,8 +15,7 @@ macro_rules! exit_codes {
         "Exit codes:
   0  the run completed its plan and met every threshold
   1  a threshold was missed, no user finished, or the target stopped answering
-  2  the run could not start, or no connection was ever established and no threshold says what
-     this means
+  2  the run could not start, or it never connected and no threshold judges that
   3  the result is invalid: it measures the generator, not the target
   4  incomplete: Ctrl-C, SIGTERM, `throng ctl`, `throng fleet stop`, a key, the page or --pause-max
      ended the run before its plan did

@@ -10,6 +10,7 @@ mod control;
 mod control_path;
 mod dashboard;
 mod exit;
+mod foreign_flag;
 mod interrupt;
 mod metrics;
 mod orphan;
@@ -72,9 +73,9 @@ Examples:
   throng run scenario.yaml                 load it
   throng find scenario.yaml --slo 'connect.p99 < 50ms'
                                            the largest load that meets the SLO
-  throng agent --bus nats://host:4222      make a part of the runs of a fleet
+  throng agent --bus nats://host:4222      generate a share of the load of a fleet
   throng import tsung.xml                  translate another tool's file
-  throng import-log tsung.log -o run.jsonl make a run file of another tool's results
+  throng import-log tsung.log -o run.jsonl convert another tool's results
   throng ctl count                         count users or connections
   throng top                               watch a running server
   throng report run.jsonl                  show the report of a run
@@ -89,7 +90,8 @@ Examples:
 
 fn main() -> ExitCode {
     output::escape_panics();
-    let exit = match run(Throng::parse().command) {
+    let throng = Throng::try_parse().unwrap_or_else(|error| foreign_flag::explain(error).exit());
+    let exit = match run(throng.command) {
         Ok(exit) => exit,
         Err(failure) => return failure.report(),
     };

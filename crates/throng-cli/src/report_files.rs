@@ -342,7 +342,10 @@ impl<'a> RunReader<'a> {
     pub(crate) fn write(&self, files: &[ReportFile]) -> Result<RunReading, Failure> {
         let fail =
             |why: String| Failure::new(format!("cannot read {}: {why}", self.path.display()));
-        let input = input_file::open(self.path).map_err(|error| fail(error.to_string()))?;
+        let input = input_file::open(self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => fail(format!("{error}\n  `throng run SCENARIO` writes one")),
+            _ => fail(error.to_string()),
+        })?;
         let mut reports = Vec::new();
         for file in files {
             reports.push(file.begin()?);

@@ -1,5 +1,6 @@
 //! The file that says what to run: a scenario, or a file of another tool, which is imported.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::string::FromUtf8Error;
 
@@ -66,7 +67,12 @@ impl ScenarioFile {
     pub(crate) fn read(path: &Path, target: Option<&Target>) -> Result<Self, ScenarioFileError> {
         let name = path.display().to_string();
         let bytes = input_file::read(path, SCENARIO_BYTES_MAX).map_err(|error| {
-            ScenarioFileError::Unreadable(Failure::new(format!("cannot read {name}: {error}")))
+            let remedy = match error.kind() {
+                ErrorKind::NotFound => "\n  `throng init URL` writes a first scenario",
+                _ => "",
+            };
+            let text = format!("cannot read {name}: {error}{remedy}");
+            ScenarioFileError::Unreadable(Failure::new(text))
         })?;
         let text = String::from_utf8(bytes)
             .map_err(|error| ScenarioFileError::Mistakes(not_utf8(&name, &error)))?;

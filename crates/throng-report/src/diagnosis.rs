@@ -32,4 +32,42 @@ impl Diagnosis {
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty()
     }
+
+    /// Returns the findings as a list shows them: each names the one that it follows from by its
+    /// number, too.
+    pub fn numbered(&self) -> impl Iterator<Item = Finding> {
+        self.findings.iter().cloned().map(|finding| {
+            let follows_from = finding.follows_from.map(|cause| {
+                match self.findings.iter().position(|other| other.id == cause) {
+                    Some(at) => format!("finding {}, {cause}", at + 1),
+                    None => cause,
+                }
+            });
+            Finding { follows_from, ..finding }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Side;
+
+    #[test]
+    fn a_finding_in_a_list_names_its_cause_by_its_number() {
+        let finding = |id: &'static str, follows_from: Option<&str>| {
+            let follows_from = follows_from.map(str::to_owned);
+            Finding { follows_from, ..Finding::new(id, Side::Server, "It is so.") }
+        };
+        let findings = vec![
+            finding("cpu_contended", None),
+            finding("answers_missing", None),
+            finding("server_slow", Some("answers_missing")),
+            finding("memory_grows", Some("not_in_the_list")),
+        ];
+        let diagnosis = Diagnosis { findings, ..Diagnosis::default() };
+        let causes: Vec<_> = diagnosis.numbered().map(|finding| finding.follows_from).collect();
+        let [slow, grows] = ["finding 2, answers_missing", "not_in_the_list"].map(str::to_owned);
+        assert_eq!(causes, [None, None, Some(slow), Some(grows)]);
+    }
 }

@@ -182,7 +182,8 @@ impl fmt::Display for Finding {
             // Counters are whole numbers. Costs and shares are not, and three decimal places are
             // enough.
             let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
-            write!(f, "\n  {counter}: {from} -> {to} at {:.1} s", *at_ms as f64 / 1000.0)?;
+            let before = if from == to { String::new() } else { format!("{from} -> ") };
+            write!(f, "\n  {counter}: {before}{to} at {:.1} s", *at_ms as f64 / 1000.0)?;
         }
         match &self.follows_from {
             Some(cause) => write!(f, "\n  follows from {cause}"),
@@ -248,6 +249,8 @@ mod tests {
             "[kernel] The accept queue overflowed. (confidence 90 %)\n  \
              TcpExt.ListenOverflows: 0 -> 311 at 4.2 s\n  do: throng serve ok --backlog 4096"
         );
+        let stayed = finding.clone().shown_by("load.counters.users_waiting", 28.0, 28.0, 9_000);
+        assert!(stayed.to_string().contains("\n  load.counters.users_waiting: 28 at 9.0 s"));
         let json = serde_json::to_string(&finding).unwrap();
         assert_eq!(serde_json::from_str::<Finding>(&json).unwrap(), finding);
         let follows = Finding { follows_from: Some("backlog_clamped".into()), ..finding };

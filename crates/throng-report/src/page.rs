@@ -10,6 +10,7 @@ mod builder;
 mod columns;
 mod heat;
 mod html;
+mod json;
 mod model;
 mod packed;
 mod part;
@@ -17,5 +18,6 @@ mod series;
 
 pub use builder::PageBuilder;
 pub use html::{html, live_html};
+pub use json::{json, write_json};
 pub use model::{Page, PageEvent, PagePhase, SCHEMA};
 pub use part::{PageCursor, PagePart};

@@ -378,7 +378,7 @@ impl Summary {
         let is_overdue = waited_us > OVERDUE_US && waited_us / OVERDUE_TIMES > slowest_us;
         (waiting > 0 && is_overdue).then(|| {
             format!(
-                "{} were waiting for an answer when it ended, one of them for {}",
+                "{} were waiting for an answer when the run ended, one of them for {}",
                 if waiting == 1 {
                     "one user".to_owned()
                 } else {

@@ -298,7 +298,8 @@ impl ValidityFacts {
         let part = lag_us as f64 / us.p99.max(1) as f64;
         let by_part = above(part, LAG_PART_DEGRADED, LAG_PART_INVALID)?;
         let percent = (part * 100.0).min(100.0);
-        Some((grade.min(by_part), format!("{late}, up to {percent:.0} % of the p99 of {name}")))
+        let part = format!("up to {percent:.0} % of the p99 of {name} may be its lateness");
+        Some((grade.min(by_part), format!("{late}: {part}")))
     }
 
     /// Returns the reason if late reads leave the arrival of answers uncertain.

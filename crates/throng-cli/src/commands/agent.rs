@@ -14,17 +14,17 @@ use crate::commands::run::sources;
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};
 
-/// Make a part of the runs that `throng run --bus` begins
+/// Generate a share of the load of runs that `throng run --bus` starts
 ///
-/// An agent connects to the bus, says what its machine is, and waits. It listens nowhere. During a
-/// run it goes on without the bus or the coordinator, and delivers what it measured when they are
-/// back. Ctrl-C ends it, after its load is ramped down.
+/// An agent connects to the bus, describes its machine, and waits for runs. It opens no port. If it
+/// loses the bus or the coordinator during a run, it keeps loading, and delivers its measurements
+/// when the connection is back. Ctrl-C ramps its load down and ends it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Agent {
     #[command(flatten)]
     bus: BusFlags,
-    /// Name of the agent [default: that of the machine, and a number]
+    /// Name of the agent [default: the machine's name and a number]
     #[arg(long, value_name = "NAME", value_parser = bus::name)]
     name: Option<Name>,
     /// Label by which runs choose agents, such as eu; repeatable
@@ -37,14 +37,14 @@ pub(crate) struct Agent {
     /// Connect from this address, or from all addresses of a network; repeatable
     #[arg(long, value_name = "ADDR[/PREFIX]", value_parser = sources::parse)]
     source: Vec<sources::Network>,
-    /// Time for measuring what this machine can do, once the agent waits for a run
+    /// Time for measuring this machine's capacity, before the agent takes part in a run
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = quantity::calibration)]
     calibrate: Duration,
-    /// Do not measure what this machine can do before a run
+    /// Do not measure this machine's capacity
     #[arg(long, conflicts_with = "calibrate")]
     no_calibrate: bool,
-    /// Observe the server on this machine instead of loading one: its kernel and its process, for
-    /// the runs of the group
+    /// Load nothing; observe the server on this machine, its process and its kernel, for the runs
+    /// of the group
     #[arg(long, requires = "port", conflicts_with_all = ["label", "source", "targets",
         "calibrate", "no_calibrate"])]
     observe: bool,
@@ -57,7 +57,7 @@ pub(crate) struct Agent {
     /// With --observe: time between two samples
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     interval: Duration,
-    /// End when standard input ends, as it does when the parent process has ended
+    /// End when standard input closes, as it does when the parent process ends
     #[arg(long)]
     exit_with_parent: bool,
 }
@@ -72,7 +72,7 @@ Examples:
   throng agent --bus nats://10.0.0.1:4222 --observe --port 4000
 
 Exit codes:
-  0  it was asked to end    2  it could not start";
+  0  it was ended: Ctrl-C, SIGTERM or `throng fleet down`    2  it could not start";
 
 impl Agent {
     pub(crate) fn run(&self) -> Result<Exit, Failure> {

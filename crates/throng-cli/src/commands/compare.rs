@@ -34,7 +34,7 @@ pub(crate) struct Compare {
     /// Print JSON
     #[arg(long, conflicts_with = "format")]
     json: bool,
-    /// Write a file, too; its extension says the format: .html or .htm (a page that needs no
+    /// Also write a file; its extension says the format: .html or .htm (a page that needs no
     /// network), .md, .markdown, .json or .txt
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,8 +56,8 @@ Examples:
   throng compare monday.jsonl tuesday.jsonl wednesday.jsonl -o compare.html
   throng compare main.jsonl mine.jsonl --format markdown
 
-A regression has a name as thresholds do, and a change with its sign: in per cent of the baseline
-(message.rate < -5%), or in the unit of the figure (connect.p99 > +5ms).
+A regression is the name of a figure, as in thresholds, and a signed change: in per cent of the
+baseline (message.rate < -5%), or in the unit of the figure (connect.p99 > +5ms).
 
 Exit codes:
   0  the runs were compared, and no change is a regression

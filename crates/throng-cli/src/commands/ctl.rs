@@ -14,7 +14,8 @@ use crate::{Exit, Failure, output, quantity};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Ctl {
-    /// Process id of the process; a command that only reads does not need it if one matches
+    /// Process id of the process; not needed by a command that changes nothing, if only one process
+    /// matches
     #[arg(long, global = true, value_name = "N")]
     pid: Option<u32>,
     /// Path of the process's control socket

@@ -40,34 +40,34 @@ pub(crate) struct Find {
     /// scenario's thresholds]
     #[arg(long, value_name = "CONDITION")]
     slo: Vec<String>,
-    /// What is searched for: `users`, `arrivals`, or a parameter of the scenario [default: users
+    /// What the search varies: `users`, `arrivals`, or a parameter of the scenario [default: users
     /// or arrivals, by the load]
     #[arg(long, value_name = "NAME")]
     knob: Option<String>,
     /// First value [default: the scenario's own]
     #[arg(long, value_name = "VALUE")]
     from: Option<String>,
-    /// Largest value that is tried
+    /// Largest value to try
     #[arg(long, value_name = "VALUE")]
     to: Option<String>,
-    /// Distance between the result and a value that misses the SLO
+    /// The search ends when a value that meets the SLO and one that misses it are this close
     #[arg(long, value_name = "SHARE", default_value = "3%", value_parser = precision)]
     precision: f64,
-    /// Values that are tried at most
+    /// Most values to try; repeats of a value do not count
     #[arg(long, value_name = "N", default_value_t = 12,
         value_parser = clap::value_parser!(u16).range(2..=100))]
     steps: u16,
-    /// Runs of a value that one run does not decide; the majority counts
+    /// Most runs of a value, if its first run is too close to decide; the majority counts
     #[arg(long, value_name = "N", default_value_t = 3,
         value_parser = clap::value_parser!(u16).range(1..=9))]
     repeats: u16,
     /// Pause after each run, in which the server recovers
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = units::parse_duration)]
     rest: Duration,
-    /// File of the search; a search that was ended goes on from it
+    /// File of the search; the same command continues a search that was interrupted
     #[arg(long, value_name = "FILE", default_value = "find.jsonl")]
     record: PathBuf,
-    /// Begin anew, although the file has a search
+    /// Start over, even if the file has a search
     #[arg(long)]
     restart: bool,
     /// Write a report; its extension says the format: .html (a page with the curve), .md, .json,
@@ -93,9 +93,9 @@ Examples:
 Exit codes:
   0  the largest value is known
   1  no value meets the SLO, the server did not recover, or all steps were used
-  2  the search cannot begin, or cannot reach the server; then the same command goes on
+  2  the search cannot begin, or cannot reach the server; the same command continues it
   3  the limit is that of the generator
-  4  the search was ended; the same command goes on
+  4  the search was interrupted; the same command continues it
   5  a file of the search could not be written whole";
 
 impl Find {

@@ -11,7 +11,7 @@ use super::import::check_output;
 use crate::output_place::{check_folder, unwritable};
 use crate::{Exit, Failure, output};
 
-/// Make a run file of the log of another load generator, to report it and to compare it
+/// Convert the log of another load generator into a run file, to report and compare it
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ImportLog {

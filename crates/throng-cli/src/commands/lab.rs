@@ -36,14 +36,15 @@ pub(crate) struct Lab {
     /// Seconds per row of the table [default: the whole lab takes a minute or two]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::seconds)]
     seconds: Option<u64>,
-    /// Arrivals per second, in labs with a steady arrival rate [default: easy for this machine]
+    /// Arrivals per second, in labs with a steady arrival rate [default: well below this machine's
+    /// limit]
     #[arg(long, value_name = "N", requires = "name", value_parser = quantity::per_s)]
     rate: Option<f64>,
-    /// Run server and generator in a network namespace each; needs root, leaves nothing behind
+    /// Run server and generator in a network namespace each; needs root, and is undone at the end
     #[arg(long, requires = "name")]
     isolate: bool,
-    /// Stay in this network namespace even if the users crowd its TCP hash [default: as root, take
-    /// a namespace with a larger one]
+    /// Stay in this network namespace even if its TCP hash table is small for the users [default:
+    /// as root, use a namespace with a larger one]
     #[arg(long, requires = "name", conflicts_with = "isolate")]
     no_namespace: bool,
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub(crate) struct Lab {
     #[arg(long, value_name = "N|all|label=NAME", value_parser = agents,
         requires_all = ["name", "bus"], conflicts_with = "isolate")]
     agents: Option<String>,
-    /// With --agents: address of this machine on which the server listens, as the agents reach it
+    /// With --agents: address at which the server listens and the agents reach it
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "agents")]
     listen: IpAddr,
     /// Run a size that does not fit this machine
@@ -67,7 +68,7 @@ pub(crate) struct Lab {
     report: bool,
     #[command(flatten)]
     ui: UiFlags,
-    /// Print lines of progress on a terminal too, and take no keys
+    /// Print lines of progress in place of the live view, and take no keys
     #[arg(long, requires = "name")]
     no_tui: bool,
     #[command(flatten)]

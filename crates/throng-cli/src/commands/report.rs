@@ -37,7 +37,7 @@ pub(crate) struct Report {
     /// and remedy of each finding [default: one screen of it]
     #[arg(long, conflicts_with_all = ["json", "check"])]
     details: bool,
-    /// Print the outcome and its reasons alone: a line or a few. Files are written as without it
+    /// Print only the outcome and its reasons, in a few lines; -o writes its files all the same
     #[arg(long, conflicts_with = "json")]
     check: bool,
 }

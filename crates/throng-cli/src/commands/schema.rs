@@ -5,7 +5,7 @@ use throng_load::scenario::Scenario;
 
 use crate::{Exit, Failure, output};
 
-/// Print the JSON Schema of scenarios, with which editors complete and check them
+/// Print the JSON Schema of scenarios, for editors that complete and check them
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Schema {}

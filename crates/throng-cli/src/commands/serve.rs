@@ -43,7 +43,7 @@ pub(crate) struct Serve {
     /// Event loops [default: one per CPU; more if --connections-max needs their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     cores: Option<usize>,
-    /// Way of connections to their core: reuseport (a listener for each core), shared (one listener
+    /// How connections reach a core: reuseport (a listener for each core), shared (one listener
     /// that all cores accept from), dispatch (one registry assigns the core)
     #[arg(long, value_name = "HOW", default_value = "reuseport",
         value_parser = PossibleValuesParser::new(["reuseport", "shared", "dispatch"]))]
@@ -82,7 +82,7 @@ pub(crate) struct Serve {
     control: Option<PathBuf>,
     #[command(flatten)]
     metrics: MetricsFlag,
-    /// Stop when standard input closes, as it does when the parent process ends
+    /// End when standard input closes, as it does when the parent process ends
     #[arg(long)]
     exit_with_parent: bool,
 }

@@ -17,7 +17,7 @@ use crate::scenario_file::ScenarioFile;
 use crate::scenario_warning::print_warnings;
 use crate::{Exit, Failure, output, quantity};
 
-/// Take one user once through a scenario's steps, and show every message
+/// Run one user once through a scenario's steps, and show every message
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
@@ -33,11 +33,11 @@ pub(crate) struct Try {
     /// Number of the user: the value of ${user.id} [default: the first of its class in a run]
     #[arg(long, value_name = "N")]
     user: Option<u64>,
-    /// Turns of each `every` and `repeat` at most
+    /// Most turns of each `every` and `repeat`
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u64).range(1..))]
     turns: u64,
-    /// Take no time for `wait`, and none between the turns of `every`
+    /// Skip the time of `wait`, and the time between the turns of `every`
     #[arg(long)]
     no_wait: bool,
     /// Time after which a user is stopped

@@ -215,7 +215,7 @@ fn flags_that_make_no_sense_are_exit_code_2() {
     place
         .throng(&["run", "missing.yaml"])
         .exits_with(2)
-        .stderr_contains(&["cannot read missing.yaml"]);
+        .stderr_contains(&["cannot read missing.yaml", "throng init URL"]);
 }
 
 #[test]

@@ -143,7 +143,11 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "loses some answers",
         what: "Python: does not answer a twentieth of the messages, chosen at random",
         expected: Some("answers_missing"),
-        says: &["Failed in part", "never answered", "as many at any time, and answered the others"],
+        says: &[
+            "Failed in part",
+            "never answered",
+            "spread evenly over the run, and answered the others",
+        ],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: loses_some,

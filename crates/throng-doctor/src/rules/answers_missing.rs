@@ -32,11 +32,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         None => ". It loses them, or what it sends: waiting longer would not help.".to_owned(),
     };
     let text = format!(
-        "The server never answered {}{} and answered the others {} ({}, p99 over the run){so}",
+        "The server never answered {}{} and answered the others {} (p99 {}){so}",
         lost.show(),
         match onset {
             Some(onset) => format!(", {},", onset.words()),
-            None if lost.are_even() => ", as many at any time,".to_owned(),
+            None if lost.are_even() => ", spread evenly over the run,".to_owned(),
             None => ",".to_owned(),
         },
         if lost.p99_us < AT_ONCE_US { "at once" } else { "in time" },
@@ -146,8 +146,8 @@ mod tests {
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
-            "The server never answered 1k of 10k messages (10.0 %), as many at any time, and \
-             answered the others at once (200 µs, p99 over the run): it takes 900/s at most, or \
+            "The server never answered 1k of 10k messages (10.0 %), spread evenly over \
+             the run, and answered the others at once (p99 200 µs): it takes 900/s at most, or \
              loses a share"
         );
         run.check_all(&["answers_missing"]);
@@ -231,10 +231,7 @@ mod tests {
     fn turns_that_begin_late_because_of_it_do_not_make_the_server_slow() {
         let run = losing(900_000).loaded(|load, _| load.from_send.record_n(300, 500));
         let found = run.speaks(&RULE);
-        assert!(
-            found.text.contains("answered the others at once (300 µs, p99 over the run)"),
-            "{found}"
-        );
+        assert!(found.text.contains("answered the others at once (p99 300 µs)"), "{found}");
         run.is_silent(&server_slow::RULE);
     }
 

@@ -165,7 +165,7 @@ const CAVEAT_SHARE_MIN: f64 = 0.25;
 
 /// Remedy for both findings.
 const REMEDY: &str =
-    "stop them, or use a machine that does nothing else (see them with: top -o %CPU)";
+    "stop the other programs, or use a machine that does nothing else (see them with: top -o %CPU)";
 
 /// Background work of a machine, as a share of its CPUs: with less, other programs do not fill it.
 const STRANGERS_SHARE_MIN: f64 = 0.10;

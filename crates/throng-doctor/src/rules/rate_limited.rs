@@ -288,7 +288,7 @@ mod tests {
         let run = asking(|_| 80, |_, _| 60);
         run.is_silent(&RULE);
         let found = run.speaks(&super::super::answers_missing::RULE);
-        let begin = "The server never answered 200 of 800 messages (25.0 %), as many at any time";
+        let begin = "The server never answered 200 of 800 messages (25.0 %), spread evenly over";
         assert!(found.first_sentence().starts_with(begin), "{found}");
         let end = ": it takes 60/s at most, or loses a share";
         assert!(found.first_sentence().ends_with(end), "{found}");

@@ -56,7 +56,7 @@ fn a_target_that_stood_still_at_the_end_is_not_praised() {
     };
     let verdict = waiting(4_900_000);
     let begin = "Slowed down on the server side at 1k connections and 1k/s messages: the \
-                 server was slow: 400 users were waiting for an answer when it ended, one of \
+                 server was slow: 400 users were waiting for an answer when the run ended, one of \
                  them for 4.90 s";
     assert!(verdict.starts_with(begin), "{verdict}");
     assert!(waiting(300_000).starts_with("Nothing stopped it"), "{}", waiting(300_000));

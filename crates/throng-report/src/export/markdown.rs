@@ -38,7 +38,7 @@ impl RunExport<'_> {
     pub(super) fn body(&self) -> String {
         let summary = self.summary;
         let mut text = String::new();
-        if let Some(measurement) = measurement(summary, usize::MAX) {
+        if let Some(measurement) = measurement(summary, usize::MAX, &self.diagnosis.verdict) {
             _ = writeln!(text, "{}\n", escaped(&measurement));
         }
         _ = writeln!(text, "{}", escaped(&outcome(summary, self.judgements)));
@@ -88,7 +88,7 @@ impl RunExport<'_> {
 
     /// Returns the findings as a numbered list.
     pub(super) fn findings(&self) -> String {
-        self.diagnosis.findings.iter().map(finding).collect()
+        self.diagnosis.numbered().map(|it| finding(&it)).collect()
     }
 
     /// Returns a sign that is seen from afar.
@@ -135,8 +135,9 @@ fn finding(finding: &Finding) -> String {
     }
     for Evidence { counter, from, to, at_ms } in &finding.evidence {
         let [from, to] = [from, to].map(|value| (value * 1000.0).round() / 1000.0);
+        let before = if from == to { String::new() } else { format!("{from} → ") };
         let at_s = *at_ms as f64 / 1000.0;
-        _ = writeln!(text, "   - {}: {from} → {to} at {at_s:.1} s", escaped(counter));
+        _ = writeln!(text, "   - {}: {before}{to} at {at_s:.1} s", escaped(counter));
     }
     match &finding.follows_from {
         Some(cause) => _ = writeln!(text, "   - follows from {}", escaped(cause)),

@@ -8,6 +8,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 
+use super::write_json;
+
 /// Writes `template` with a page's data in it: one file that needs no network. The data are JSON,
 /// packed by gzip and base64, so that no text in them can be taken for markup.
 ///
@@ -18,7 +20,7 @@ pub fn html(template: &str, page: &impl Serialize, mut output: impl Write) -> io
     output.write_all(before.as_bytes())?;
     output.write_all(br#"<script id="run" type="text/plain">"#)?;
     let mut packed = GzEncoder::new(EncoderWriter::new(&mut output, &BASE64), Compression::best());
-    serde_json::to_writer(&mut packed, page)?;
+    write_json(&mut packed, page)?;
     packed.finish()?.finish()?;
     output.write_all(b"</script>")?;
     output.write_all(after.as_bytes())

@@ -160,7 +160,8 @@ impl Screen {
             let is_last = at + 1 == blocks.len();
             let lines = lines_of(block) + usize::from(!is_last);
             if lines > self.left() {
-                self.add(&format!("  {} more\n", blocks.len() - at));
+                let more = if at > 0 { " more" } else { ", in --details" };
+                self.add(&format!("  {}{more}\n", blocks.len() - at));
                 return;
             }
             self.add(block);
@@ -316,6 +317,19 @@ mod tests {
             assert!(!text.contains(leaves_out), "{leaves_out:?} is in {text}");
         }
         assert_eq!(text.matches("blocked 25 times").count(), 1, "{text}");
+        assert!(!text.contains("findings\n  10 more"), "{text}");
+    }
+
+    #[test]
+    fn findings_that_do_not_fit_are_in_the_details() {
+        let mut screen = Screen::new(3);
+        screen.add("one\n");
+        screen.add_those_that_fit("findings", &["  a\n".to_owned(), "  b\n".to_owned()]);
+        assert_eq!(screen.text, "one\nfindings\n  2, in --details\n");
+        let mut screen = Screen::new(4);
+        screen.add("one\n");
+        screen.add_those_that_fit("findings", &["  a", "  b", "  c"].map(|a| format!("{a}\n")));
+        assert_eq!(screen.text, "one\nfindings\n  a\n  2 more\n");
     }
 
     #[test]
@@ -360,7 +374,7 @@ mod tests {
             table.lines().skip(2).filter_map(|row| row.split("  ").next()).collect();
         assert_eq!(
             names,
-            ["connects", "messages", "HTTP requests", "step-1", "step-5", "4 faster steps"]
+            ["connects", "messages", "HTTP requests", "step-1", "step-5", "and 4 faster steps"]
         );
     }
 }

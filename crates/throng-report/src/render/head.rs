@@ -16,17 +16,19 @@ pub(super) fn head(
     reasons_max: usize,
 ) -> String {
     let mut text = String::new();
+    let mut said = "";
     if let Some(diagnosis) = diagnosis {
         if let Some(why) = &summary.run.incomplete {
             _ = write!(text, "Incomplete: {why}. ");
         }
         let Diagnosis { verdict, headline, effect, .. } = diagnosis;
-        _ = writeln!(text, "{}", if headline.is_empty() { verdict } else { headline });
+        said = if headline.is_empty() { verdict } else { headline };
+        _ = writeln!(text, "{said}");
         if !effect.is_empty() {
             _ = writeln!(text, "{effect}");
         }
     }
-    if let Some(measurement) = measurement(summary, reasons_max) {
+    if let Some(measurement) = measurement(summary, reasons_max, said) {
         _ = writeln!(text, "{measurement}");
     }
     _ = writeln!(text, "{}", outcome(summary, judgements));

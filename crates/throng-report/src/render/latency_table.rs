@@ -68,7 +68,9 @@ pub(super) fn brief(summary: &Summary, rows_max: usize) -> Table {
     let (steps, left_out) = slowest(summary, steps, room);
     rows.extend(steps.into_iter().flatten());
     if left_out > 0 && room > 0 {
-        rows.push(vec![format!("{left_out} faster {}", plural(left_out, "step", "steps"))]);
+        let faster = if left_out < summary.steps.len() as u64 { "faster " } else { "" };
+        let steps = plural(left_out, "step", "steps");
+        rows.push(vec![format!("and {left_out} {faster}{steps}")]);
     }
     let mut table = Table::with_head(["", "done", "mean rate", "p50", "p95", "p99", "max"]);
     rows.into_iter().for_each(|row| table.row(row));
@@ -169,6 +171,23 @@ const STATISTICS: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn count_rate_and_times_of_connects_are_of_the_same_connects() {
+        let mut summary = Summary::default();
+        (summary.connect.ok, summary.connect.intended) = (400, 400);
+        summary.connect.rate_mean = Some(100.0);
+        summary.connect.latency_us = LatencySummary { count: 300, p50: 700, ..Default::default() };
+        let http = crate::summary::HttpSummary { ok: 100, connects: 100, ..Default::default() };
+        summary.http = Some(http);
+        let row = |table: &Table| {
+            let text = table.to_string();
+            let row = text.lines().find(|row| row.starts_with("connects")).unwrap();
+            row.split_whitespace().skip(1).take(3).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(row(&brief(&summary, 9)), "300 75/s 700");
+        assert_eq!(row(&latencies(&summary)), "300 75/s 700");
+    }
 
     #[test]
     fn messages_that_were_sent_late_have_a_row_from_when_they_were_sent() {

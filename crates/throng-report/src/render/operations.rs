@@ -44,7 +44,10 @@ pub(super) fn operations(summary: &Summary) -> Vec<Operation<'_>> {
     let mut all = Vec::new();
     // The log of another tool may have requests without their connects.
     if c.intended > 0 || summary.run.imported.is_none() {
-        all.push(operation!("connects", "connect", c, c.ok - timed_in_requests(summary)));
+        let done = c.ok - timed_in_requests(summary);
+        // Count, rate and times of a row are of the same connects.
+        let mean = c.rate_mean.map(|rate| rate * done as f64 / c.ok.max(1) as f64);
+        all.push(Operation { mean, ..operation!("connects", "connect", c, done) });
     }
     if m.sent > 0 || m.answered > 0 || m.unanswered_us.count > 0 {
         let done = if m.answered > 0 { m.answered } else { m.sent };

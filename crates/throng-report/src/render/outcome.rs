@@ -7,9 +7,10 @@ use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
 
-/// Returns how far the numbers can be believed and why, with at most `reasons_max` reasons. `None`
-/// if nothing was measured and nothing is wrong with that.
-pub(crate) fn measurement(summary: &Summary, reasons_max: usize) -> Option<String> {
+/// Returns how far the numbers can be believed and why, with at most `reasons_max` reasons, but
+/// those that the headline has `said`. `None` if nothing was measured and nothing is wrong with
+/// that.
+pub(crate) fn measurement(summary: &Summary, reasons_max: usize, said: &str) -> Option<String> {
     if !is_measured(summary) && summary.validity.reasons.is_empty() {
         return None;
     }
@@ -23,9 +24,11 @@ pub(crate) fn measurement(summary: &Summary, reasons_max: usize) -> Option<Strin
         (Some(why), Grade::Degraded) => format!("incomplete ({why}) and degraded"),
         (Some(why), Grade::Invalid) => format!("incomplete ({why}) and {INVALID}"),
     };
-    let all = &summary.validity.reasons;
+    let reasons = &summary.validity.reasons;
+    let all: Vec<_> = reasons.iter().filter(|reason| !said.contains(*reason)).cloned().collect();
     let shown = &all[..all.len().min(reasons_max)];
     let why = match (shown, all.len() - shown.len()) {
+        ([], _) if !reasons.is_empty() => String::new(),
         ([], _) => own_lateness(summary).unwrap_or_default(),
         (shown, 0) => shown.join("; "),
         (shown, 1) => format!("{}; and another reason", shown.join("; ")),
@@ -102,6 +105,7 @@ fn thresholds(summary: &Summary, judgements: &[Judgement]) -> Option<String> {
         (1, 0) => Some(format!("the threshold met{so_far}")),
         (1, _) => Some(format!("the threshold missed{so_far}")),
         (all, 0) => Some(format!("all {all} thresholds met{so_far}")),
+        (all, missed) if all == missed => Some(format!("all {all} thresholds missed{so_far}")),
         (all, missed) => Some(format!("{missed} of {all} thresholds missed{so_far}")),
     }
 }
@@ -257,14 +261,30 @@ mod tests {
     }
 
     #[test]
+    fn thresholds_are_counted() {
+        let judged = |met: &[bool]| {
+            let [threshold, measured] = ["errors == 0", "2"].map(str::to_owned);
+            let judgement = Judgement { threshold, met: true, value: None, measured };
+            let one = |met: &bool| Judgement { met: *met, ..judgement.clone() };
+            thresholds(&summary(), &met.iter().map(one).collect::<Vec<_>>()).unwrap()
+        };
+        assert_eq!(judged(&[true, true]), "all 2 thresholds met");
+        assert_eq!(judged(&[true, false]), "1 of 2 thresholds missed");
+        assert_eq!(judged(&[false, false]), "all 2 thresholds missed");
+    }
+
+    #[test]
     fn of_many_reasons_the_first_are_shown_and_the_others_counted() {
         let mut summary = summary();
         let reasons = ["one", "two", "three"].map(str::to_owned).to_vec();
         summary.validity = crate::Validity { grade: Grade::Degraded, reasons };
-        let shown = |reasons_max| measurement(&summary, reasons_max).unwrap();
+        let shown = |reasons_max| measurement(&summary, reasons_max, "").unwrap();
         assert_eq!(shown(9), "Measurement: degraded: one; two; three.");
         assert_eq!(shown(2), "Measurement: degraded: one; two; and another reason.");
         assert_eq!(shown(1), "Measurement: degraded: one; and 2 other reasons.");
+        let after = |said| measurement(&summary, 9, said).unwrap();
+        assert_eq!(after("No cause, but one."), "Measurement: degraded: two; three.");
+        assert_eq!(after("One: one, two and three."), "Measurement: degraded.");
     }
 
     #[test]

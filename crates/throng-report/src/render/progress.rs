@@ -57,7 +57,7 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
             line += &format!("  messages {}", per_second(work.messages));
             if work.turns_due > 0 {
-                line += &format!(" of {} turns", per_second(work.turns_due));
+                line += &format!("  turns due {}", per_second(work.turns_due));
             }
             line += &p99(load.latencies().message);
         }
@@ -155,7 +155,10 @@ mod tests {
         let mut now = interval(1000, counters);
         now.events.push(RunEvent::new(900, RunEventKind::Steered { command: "stop 5".into() }));
         let line = progress_line(&now, None);
-        assert!(line.contains("messages 9/s of 11/s turns  errors 0  [steered: stop 5]"), "{line}");
+        assert!(
+            line.contains("messages 9/s  turns due 11/s  errors 0  [steered: stop 5]"),
+            "{line}"
+        );
     }
 
     #[test]

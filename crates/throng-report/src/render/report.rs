@@ -92,7 +92,7 @@ pub fn findings(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     if !diagnosis.findings.is_empty() {
         _ = writeln!(text, "\nfindings, the most important first");
-        for (n, finding) in diagnosis.findings.iter().enumerate() {
+        for (n, finding) in diagnosis.numbered().enumerate() {
             let indented = finding.to_string().replace('\n', "\n   ");
             _ = writeln!(text, "  {}. {indented}", n + 1);
         }

@@ -96,7 +96,7 @@ fn timed_by_kernel(lag_us: u64, p99_us: u64) -> ValidityFacts {
 #[test]
 fn where_arrivals_are_known_lag_counts_for_the_part_that_it_is_of_a_latency() {
     check(timed_by_kernel(15_000, 400_000), Grade::Valid, "");
-    let reason = "late by 15.0 ms (p99), up to 38 % of the p99 of message";
+    let reason = "late by 15.0 ms (p99): up to 38 % of the p99 of message may be its lateness";
     check(timed_by_kernel(15_000, 40_000), Grade::Degraded, reason);
     check(timed_by_kernel(15_000, 16_000), Grade::Degraded, "up to 94 %");
     check(timed_by_kernel(200_000, 5_000_000), Grade::Valid, "");

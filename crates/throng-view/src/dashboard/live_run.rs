@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use throng_control::{ControlTarget, Verb};
 use throng_lab::{RunContent, RunResult};
 use throng_report::Interval;
-use throng_report::page::PageBuilder;
+use throng_report::page::{self, PageBuilder};
 
 /// A run while it goes on, and after its end.
 pub(super) struct LiveRun {
@@ -63,7 +63,7 @@ impl LiveRun {
     fn update_summary(&mut self, summary: Value) {
         let data = json!({"summary": summary, "curves": self.page().curves()});
         let number = self.latest.as_ref().map_or(0, |update| update.number) + 1;
-        self.latest = Some(SummaryUpdate { number, json: data.to_string().into() });
+        self.latest = Some(SummaryUpdate { number, json: page::json(&data).into() });
     }
 
     pub(super) fn is_over(&self) -> bool {
@@ -86,7 +86,7 @@ impl LiveRun {
     }
 
     /// Returns everything so far as JSON.
-    pub(super) fn json(&self) -> Vec<u8> {
+    pub(super) fn json(&self) -> String {
         let so_far = || self.content.so_far().json();
         let summary = self.last.clone().unwrap_or_else(so_far);
         let verbs = self.control().map(|target| steering_verbs(&*target)).unwrap_or_default();
@@ -100,7 +100,7 @@ impl LiveRun {
             summary: self.latest.as_ref().map_or(0, |update| update.number),
             page,
         };
-        serde_json::to_vec(&data).unwrap_or_default()
+        page::json(&data)
     }
 }
 

@@ -75,7 +75,7 @@ async fn run(State(handlers): State<Handlers>) -> Response {
     let state = handlers.shared.lock();
     let json = match &state.run {
         Some(run) => run.json(),
-        None => json!({"run": 0, "waiting": state.waiting}).to_string().into_bytes(),
+        None => json!({"run": 0, "waiting": state.waiting}).to_string(),
     };
     ([(CONTENT_TYPE, "application/json")], json).into_response()
 }

@@ -72,7 +72,7 @@ impl ReaderPlace {
         if let Some(run) = &state.run {
             if self.cursor != Some(run.page().cursor()) {
                 let part = self.cursor.and_then(|cursor| run.page().since(cursor));
-                let json = part.as_ref().and_then(|part| serde_json::to_string(part).ok());
+                let json = part.as_ref().map(throng_report::page::json);
                 self.cursor = part.map(|part| part.cursor);
                 self.is_closed = json.is_none();
                 return match json {

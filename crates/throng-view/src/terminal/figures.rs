@@ -108,13 +108,16 @@ fn figures(model: &TerminalModel) -> Vec<Figure> {
         figure("connected", last.map(|row| brief_count(row.connected as f64))),
         figure("connects/s", rate(Operation::Connect)),
         second,
-        figure("p99", latency.map(|latency| brief_micros(latency.p99))),
+        figure(
+            &format!("{} p99", operation.name()),
+            latency.map(|latency| brief_micros(latency.p99)),
+        ),
         Figure {
             is_alarming: errors.is_some_and(|errors| errors > 0),
             ..figure("errors", errors.map(|errors| brief_count(errors as f64)))
         },
-        figure("CPU load", last.and_then(|row| cpus(row.work.load_cpu_us))),
-        figure("server", last.and_then(|row| cpus(row.work.server_cpu_us?))),
+        figure("own CPUs", last.and_then(|row| cpus(row.work.load_cpu_us))),
+        figure("srv CPUs", last.and_then(|row| cpus(row.work.server_cpu_us?))),
         figure("lag p99", lag.map(|lag| brief_micros(lag.percentile(99.0)))),
     ]
 }

@@ -10,8 +10,8 @@ use crate::{Exit, Failure, output};
 
 /// Ask agents over the bus to end
 ///
-/// An agent that makes a run, or keeps results of one that were not fetched, says so and goes on,
-/// unless --force is there: then it ramps its load down, delivers what it measured, and ends.
+/// An agent that takes part in a run, or keeps results that were not fetched, says so and goes on.
+/// With --force, it ramps its load down, delivers its measurements, and ends.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Down {
@@ -20,7 +20,7 @@ pub(crate) struct Down {
     names: Vec<String>,
     #[command(flatten)]
     bus: BusFlags,
-    /// End agents that make a run, too
+    /// Also end agents that take part in a run
     #[arg(long)]
     force: bool,
 }

@@ -9,7 +9,7 @@ use crate::{Exit, Failure, output};
 
 /// Show the last lines of an agent
 ///
-/// An agent keeps the last 1000 lines that it has printed, and tells them over the bus. The times
+/// An agent keeps the last 1000 lines that it has printed, and sends them over the bus. The times
 /// are those of its machine's clock.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -19,7 +19,7 @@ pub(crate) struct Logs {
     name: String,
     #[command(flatten)]
     bus: BusFlags,
-    /// Lines at most
+    /// Most lines to show
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100, value_parser = lines)]
     lines: usize,
 }

@@ -11,10 +11,10 @@ use crate::{Exit, Failure, output};
 
 /// Let agents end a run whose `throng run` has died
 ///
-/// Its agents ramp their load down, and are free for another run once that has ended and `throng
-/// run` has been silent for 15 s. What they have measured stays for `throng run --resume`, for an
-/// hour. Agents whose load was not started are free at once. A run whose `throng run` is there
-/// goes on: Ctrl-C there ends it.
+/// Its agents ramp their load down. They are free for another run when the load has ended and
+/// `throng run` has been silent for 15 s; agents whose load was not started are free at once. They
+/// keep their measurements for an hour, for `throng run --resume`. A run whose `throng run` still
+/// runs goes on: end it there with Ctrl-C.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Stop {

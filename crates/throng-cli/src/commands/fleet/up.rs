@@ -19,9 +19,9 @@ use crate::{Exit, Failure, output};
 
 /// Start an agent on each of these hosts, over ssh
 ///
-/// Copies this program to hosts that lack its version, starts an agent apart from the session of
-/// ssh, and waits until it answers on the bus. An agent has the name of its host. Programs and log
-/// files are in ~/.throng there. A host that fails does not stop the others.
+/// Copies this program to hosts that lack its version, starts an agent that outlives the ssh
+/// session, and waits until the agent answers on the bus. An agent has the name of its host.
+/// Programs and log files are in ~/.throng on the host. A host that fails does not stop the others.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Up {
@@ -40,8 +40,7 @@ pub(crate) struct Up {
     /// Command that reaches a host, with its options; the shell splits it into words
     #[arg(long, value_name = "COMMAND", default_value = "ssh")]
     pub(super) ssh: String,
-    /// Program to copy, in place of this one; for hosts of several architectures, one of each;
-    /// repeatable
+    /// Program to copy, in place of this one; repeatable: one for each architecture of the hosts
     #[arg(long, value_name = "FILE")]
     pub(super) binary: Vec<PathBuf>,
 }

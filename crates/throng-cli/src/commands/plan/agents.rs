@@ -33,11 +33,11 @@ use crate::{Failure, output, quantity};
 /// The flags of a plan of a scenario.
 #[derive(Debug, Args)]
 pub(super) struct AgentsPlan {
-    /// Scenario whose machines are counted, with --agents
+    /// Scenario to work out the machines for, with --agents
     #[arg(value_name = "SCENARIO", requires = "agents")]
     scenario: Option<PathBuf>,
-    /// Count the machines that the scenario takes: of these agents, a number, `all`, or those with
-    /// a label, `label=eu`; without --bus, of machines like this one
+    /// Work out how many machines the scenario needs: of these agents (a number, `all`, or those
+    /// with a label, `label=eu`); without --bus, of machines like this one
     #[arg(long, value_name = "N|all|label=NAME", num_args = 0..=1, default_missing_value = "all",
         requires = "scenario")]
     agents: Option<AgentChoice>,

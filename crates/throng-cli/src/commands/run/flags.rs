@@ -49,8 +49,8 @@ pub(crate) struct Run {
     pub(super) ui: UiFlags,
     #[command(flatten)]
     pub(super) fleet: FleetFlags,
-    /// Number of event loops, with --agents of each [default: one per CPU, more if the connections
-    /// need their fd tables]
+    /// Number of event loops (with --agents: of each agent) [default: one per CPU, more if the
+    /// connections need their fd tables]
     #[arg(long, value_name = "N", value_parser = quantity::cores)]
     pub(super) cores: Option<usize>,
     /// Connect from this address, or from all addresses of a network; repeatable
@@ -62,7 +62,7 @@ pub(crate) struct Run {
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,
-    /// Time between two lines of the run file; ten of them get one line of progress
+    /// Time between two lines of the run file; a line of progress is printed at each tenth
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::interval)]
     pub(super) interval: Duration,
     /// Path of the control socket for `throng ctl` [default: a file of this user]
@@ -71,8 +71,8 @@ pub(crate) struct Run {
     /// Control socket of the loaded throng server [default: found by its address]
     #[arg(long, value_name = "PATH")]
     pub(super) server_control: Option<PathBuf>,
-    /// Record the server's host from this watch; start it there with `throng doctor --watch
-    /// --listen`
+    /// Record the counters of the server's machine, where `throng doctor --watch --listen` runs at
+    /// this address
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) server_facts: Option<String>,
     #[command(flatten)]
@@ -93,11 +93,10 @@ pub(crate) struct Run {
     /// Time after which a run that is paused ends by itself
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = quantity::duration)]
     pub(super) pause_max: Duration,
-    /// Go on when every connect is refused; without it, the run ends if that lasts for 10 s and no
-    /// connect has succeeded before
+    /// Go on even if every connect is refused [default: such a run ends after 10 s]
     #[arg(long)]
     pub(super) keep_trying: bool,
-    /// Print lines of progress on a terminal too, and take no keys
+    /// Print lines of progress in place of the live view, and take no keys
     #[arg(long)]
     pub(super) no_tui: bool,
     #[command(flatten)]
@@ -106,14 +105,15 @@ pub(crate) struct Run {
     /// remedy of each finding [default: one screen of it]
     #[arg(long)]
     pub(super) details: bool,
-    /// Print mistakes of the scenario for GitHub Actions, too, which shows them beside their lines
+    /// Print mistakes of the scenario as annotations, too: GitHub Actions shows them beside their
+    /// lines
     #[arg(long)]
     pub(super) annotations: bool,
-    /// Show the plan and its requirements, and connect to nothing but the bus: with --agents, the
-    /// part of each agent
+    /// Show the plan and its requirements, and do not connect to the target; with --agents, show
+    /// the share of each agent
     #[arg(long, conflicts_with_all = ["json", "report"])]
     pub(super) dry_run: bool,
-    /// End when standard input ends, as it does when the parent process has ended
+    /// End when standard input closes, as it does when the parent process ends
     #[arg(long)]
     pub(super) exit_with_parent: bool,
     /// Exit code where a limit of this machine is in the way, for `throng find`

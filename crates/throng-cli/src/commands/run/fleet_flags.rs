@@ -15,19 +15,19 @@ use crate::quantity;
 pub(crate) struct FleetFlags {
     #[command(flatten)]
     pub(super) bus: BusFlags,
-    /// Agents that make the run: a number, `all`, or those with a label, `label=eu`; this machine
-    /// only coordinates them
+    /// Agents that generate the load: a number, `all`, or those with a label, `label=eu`; this
+    /// machine only coordinates them
     #[arg(long, value_name = "N|all|label=NAME")]
     pub(super) agents: Option<AgentChoice>,
     /// Record the server's side from this observer (`throng agent --observe`) [default: with
     /// --agents, one that observes the target's port]
     #[arg(long, value_name = "NAME", requires = "bus", conflicts_with = "server_facts")]
     pub(super) observer: Option<String>,
-    /// Take over the run with this id, whose `throng run` has ended before it: collect what its
-    /// agents have measured since, into the run file of --record
+    /// Take over the run with this id, whose `throng run` has died: collect what its agents have
+    /// measured since, into the run file of --record
     #[arg(long, value_name = "ID", conflicts_with = "agents", requires = "bus")]
     pub(super) resume: Option<String>,
-    /// Time to wait for lost agents once all others are over
+    /// Time to wait for lost agents once all others have finished
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = quantity::duration)]
     pub(super) lost_wait: Duration,
 }

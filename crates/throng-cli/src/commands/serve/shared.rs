@@ -11,12 +11,12 @@ use crate::bus::{self, BusFlags};
 pub(super) struct SharedFlags {
     #[command(flatten)]
     bus: BusFlags,
-    /// Name of this server among those that share topics; no two have the same [default: that of
-    /// the machine, and a number]
+    /// Name of this server, unique among the servers that share topics [default: the machine's name
+    /// and a number]
     #[arg(long, value_name = "NAME", value_parser = bus::group, requires = "bus")]
     node: Option<String>,
-    /// Address that clients of a server that ends are told to go to, as they reach this one
-    /// [default: --listen, unless that is 0.0.0.0 or \[::\]]
+    /// Address by which clients reach this server; another server that shuts down sends its clients
+    /// there [default: --listen, unless that is 0.0.0.0 or \[::\]]
     #[arg(long, value_name = "ADDR", value_parser = address, requires = "bus")]
     advertise: Option<String>,
 }

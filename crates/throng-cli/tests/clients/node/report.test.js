@@ -15,6 +15,8 @@ import { Server } from "./server.js"
 const { THRONG, THRONG_SHOTS } = process.env
 /** Text that would run if a page took it for markup. */
 const HOSTILE = '<img src=x onerror="document.title=1">'
+/** A name that turns the text beside it, and one character that no font shows. */
+const TURNED = "rev\u202eersed\u200b"
 
 const run = promisify(execFile)
 const ROOT = new URL("../../../../../", import.meta.url).pathname
@@ -31,7 +33,7 @@ load:
   - arrivals: {rate: 40/s, for: 3s}
   - hold: {for: 1s}
 users:
-  '${HOSTILE}':
+  '${HOSTILE} ${TURNED}':
     weight: 3
     on_error: stop
     user:
@@ -99,6 +101,14 @@ test("text of a run is text and no markup", async () => {
   assert.ok((await page.locator("section", { hasText: "Classes of users" }).innerText()).includes(HOSTILE))
   assert.equal(await page.locator("img, main b >> text=scenario").count(), 0)
   assert.notEqual(await page.title(), "1")
+  await page.close()
+})
+
+test("characters that turn text, or are not shown, are shown as escapes", async () => {
+  const page = await open()
+  const main = await page.locator("main").innerText()
+  assert.ok(main.includes("rev\\u{202e}ersed\\u{200b}"), main)
+  assert.doesNotMatch(main, /[\u200b-\u200f\u202a-\u202e\u2066-\u2069]/)
   await page.close()
 })
 
