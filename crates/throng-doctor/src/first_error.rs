@@ -18,6 +18,8 @@ pub(crate) struct FirstError<'a> {
     pub(crate) answer_part: Option<&'a AnswerPart>,
     /// Why the HTTP answer cannot be read.
     pub(crate) answer_fault: Option<&'a AnswerFault>,
+    /// The time at which it occurred.
+    pub(crate) at_ms: u64,
     /// The number of the user.
     pub(crate) user: Option<u64>,
     /// True if another `expect` waits for what came.
@@ -37,13 +39,14 @@ pub(crate) struct FirstError<'a> {
 impl<'a> FirstError<'a> {
     /// Returns the first error of this kind, if the run file has one.
     pub(crate) fn of(run: &RunView<'a>, name: &str) -> Option<Self> {
-        events(run).find_map(|(_, event)| match event {
+        events(run).find_map(|(at_ms, event)| match event {
             RunEventKind::FirstError(first) if first.kind == name => Some(Self {
                 expected: &first.expected,
                 got: &first.got,
                 skipped: first.skipped,
                 answer_part: first.answer_part.as_deref(),
                 answer_fault: first.answer_fault.as_deref(),
+                at_ms,
                 user: first.user,
                 awaited_elsewhere: first.awaited_elsewhere,
                 came_first: first.came_first,

@@ -154,7 +154,7 @@ fn failures(run: &RunView<'_>, counts: fn(&str) -> bool) -> Option<Impact> {
 }
 
 /// Returns the failed connects and the errors of connections of these kinds together.
-fn failed(sample: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
+pub(crate) fn failed(sample: &Sample, counts: fn(&str) -> bool) -> Option<u64> {
     Some(failed_in(sample.load()?, counts))
 }
 

@@ -19,8 +19,8 @@ pub(super) const RULE: Rule = Rule::new("accepts_slowly", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let queue = |sample| run.value(Endpoint::Server, sample, Metric::LISTENER_ACCEPT_QUEUE);
     let connects = |sample: &Sample| sample.load().map_or(0, |load| load.counters.tcp_connects());
-    let waits = run.samples().iter().filter(|sample| queue(sample) > Some(0));
-    let waits: Vec<_> = waits.collect();
+    let arriving = while_they_arrive(run.samples(), connects);
+    let waits: Vec<_> = arriving.iter().filter(|sample| queue(sample) > Some(0)).collect();
     let points: Vec<_> = waits
         .iter()
         .filter_map(|sample| Some((sample.interval.at_ms, queue(sample)? as f64)))
@@ -62,6 +62,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
+/// Returns the intervals until connections no longer arrive as fast as before: a queue that nobody
+/// joins becomes shorter.
+fn while_they_arrive(all: &[Sample], connects: impl Fn(&Sample) -> u64) -> &[Sample] {
+    let new: Vec<u64> =
+        all.windows(2).map(|pair| connects(&pair[1]).saturating_sub(connects(&pair[0]))).collect();
+    let most = new.iter().copied().max().unwrap_or(0);
+    let end = new.iter().rposition(|new| new * 2 >= most).map_or(0, |at| at + 2);
+    &all[..end.min(all.len())]
+}
+
 /// The smallest growth of the queue.
 const QUEUE_MIN: f64 = 20.0;
 
@@ -95,6 +105,18 @@ mod tests {
             found.first_sentence(),
             "The server accepted 42/s connections and 110/s arrived: its accept queue grew by 68 a \
              second, to 680 at 10 s"
+        );
+    }
+
+    #[test]
+    fn a_queue_that_becomes_shorter_when_no_more_arrive_is_told_too() {
+        let length = |second: u64| 68 * second.min(6) as i64 - 42 * second.saturating_sub(6) as i64;
+        let run =
+            queueing(length).loaded(|load, second| load.counters.connects_ok = 110 * second.min(6));
+        let found = run.speaks(&RULE);
+        assert!(
+            found.text.starts_with("The server accepted 42/s connections and 110/s"),
+            "{found}"
         );
     }
 

@@ -58,6 +58,11 @@ impl AnswerOwner {
         }
     }
 
+    /// Reports whether the answer is that to an earlier message of the same user.
+    pub(super) fn is_earlier(self) -> bool {
+        matches!(self, Self::TurnBefore { .. } | Self::Earlier { .. })
+    }
+
     /// Returns a sentence about the answer.
     pub(super) fn sentence(self) -> String {
         match self {

@@ -18,6 +18,7 @@ pub(super) const RULE: Rule =
         "half_open",
         "retransmits",
         "server_slow",
+        "server_stalled",
         "http_statuses",
         "server_closes_early",
     ]);

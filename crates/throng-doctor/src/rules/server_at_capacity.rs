@@ -4,7 +4,9 @@ use throng_report::render::{count, micros, rate};
 use throng_report::{Evidence, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait, latency_grows, server_slow};
+use crate::counted::counted;
 use crate::history::Sample;
+use crate::impact::{ANSWER_TIMEOUTS, failed};
 use crate::run_view::RunView;
 use crate::steady_load::answers;
 
@@ -23,19 +25,26 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         let p50_us = answers(sample).1.p50_us;
         p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(WAIT_TIMES)
     };
-    let full: Vec<Step> = run
+    let mut full: Vec<Step> = run
         .steps()
         .filter(|(_, now)| waits(now))
         .filter_map(|(before, now)| Step::of(before, now))
         .filter(|step| step.in_flight >= IN_FLIGHT_MIN)
         .collect();
+    // From then on the server may also work for users that no longer wait.
+    let gave_up = full.iter().position(|step| step.gave_up > 0);
+    let most_later = full[gave_up.unwrap_or(full.len())..].iter().map(|step| step.per_s);
+    let most_later = most_later.fold(0.0, f64::max);
+    full.truncate(gave_up.unwrap_or(full.len()));
     let first = full.first()?;
     // Users that stop asking, or leave, drain the queue afterwards.
     let last = full.iter().max_by_key(|step| step.in_flight)?;
     let (least, most) = full.iter().fold((f64::MAX, 0.0_f64), |(least, most), step| {
         (least.min(step.per_s), most.max(step.per_s))
     });
-    if full.len() < INTERVALS_MIN || least < PER_S_MIN || most > least * FLAT_TIMES {
+    let intervals_min = if gave_up.is_some() { INTERVALS_BEFORE_MIN } else { INTERVALS_MIN };
+    if full.len() < intervals_min || least < PER_S_MIN || most.max(most_later) > least * FLAT_TIMES
+    {
         return None;
     }
     let per_s = full.iter().map(|step| step.per_s).sum::<f64>() / full.len() as f64;
@@ -52,7 +61,10 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let grew = last.users as f64 >= first.users as f64 * USERS_TIMES;
     let late = run.samples().iter().filter(|now| waits(now));
     let late: Vec<_> = late.map(|now| (now, answers(now).1.p50_us)).collect();
-    let is_limited = at_a_time.is_some_and(is_below) || grew || (fills && falls_behind(&full));
+    // A few intervals show a limit only if the number served at a time is a whole one.
+    let is_long = full.len() >= INTERVALS_MIN;
+    let is_limited =
+        at_a_time.is_some_and(is_below) || is_long && (grew || fills && falls_behind(&full));
     if !is_limited || server_slow::is_explained(run, &late) {
         return None;
     }
@@ -60,7 +72,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let p50 = |step: &Step| micros(step.p50_us);
     let text = format!(
         "The server answered {} {}s, however many waited: {what}. {} waited at {} s, for {} \
-         (p50), and {} at {} s, for {}.{}",
+         (p50), and {} at {} s, for {}.{}{}",
         rate(per_s),
         run.summary.unit_of_work(),
         count(first.in_flight as f64),
@@ -69,7 +81,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         count(last.in_flight as f64),
         count(last.at_ms as f64 / 1000.0),
         p50(last),
-        queue(first, last, per_s)
+        queue(first, last, per_s),
+        given_up(run)
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Slowed)
@@ -80,6 +93,15 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ])
         .remedied_by(remedy);
     Some(finding)
+}
+
+/// Returns a sentence about the users that gave up, or an empty one.
+fn given_up(run: &RunView<'_>) -> String {
+    let found = ANSWER_TIMEOUTS.into_iter().filter_map(|kind| run.errors(kind));
+    match found.map(|growth| growth.by()).sum() {
+        0 => String::new(),
+        n => format!(" {} given up.", counted(n, "wait was", "waits were")),
+    }
 }
 
 /// Reports whether fewer messages were answered than users wanted to send in these intervals.
@@ -100,6 +122,8 @@ struct Step {
     in_flight_mean: f64,
     users: u64,
     p50_us: u64,
+    /// Waits that were given up in it.
+    gave_up: u64,
 }
 
 impl Step {
@@ -110,18 +134,21 @@ impl Step {
         // Turns of `every` that are due, each with as many messages as the turns that began.
         let each_turn = to.requests_begun() as f64 / to.turns_started.max(1) as f64;
         let due = grown.turns_intended as f64 * each_turn;
-        let in_flight = |load: &LoadCounters| {
-            let unanswered = load.requests_begun().saturating_sub(load.requests_answered());
-            unanswered.min(load.connected)
+        let given_up =
+            |sample: &Sample| failed(sample, |kind| ANSWER_TIMEOUTS.contains(&kind)).unwrap_or(0);
+        let in_flight = |sample: &Sample, load: &LoadCounters| {
+            let ended = load.requests_answered() + given_up(sample);
+            load.requests_begun().saturating_sub(ended).min(load.connected)
         };
         Some(Self {
             at_ms: now.interval.at_ms,
             per_s: per_s(grown.requests_answered() as f64),
             wanted_per_s: per_s(due.max(grown.requests_begun() as f64)),
-            in_flight: in_flight(to),
-            in_flight_mean: (in_flight(from) + in_flight(to)) as f64 / 2.0,
+            in_flight: in_flight(now, to),
+            in_flight_mean: (in_flight(before, from) + in_flight(now, to)) as f64 / 2.0,
             users: to.connected,
             p50_us: answers(now).1.p50_us,
+            gave_up: given_up(now).saturating_sub(given_up(before)),
         })
     }
 }
@@ -192,6 +219,9 @@ const IN_FLIGHT_MIN: u64 = 4;
 const INTERVALS_MIN: usize = 4;
 const PER_S_MIN: f64 = 5.0;
 
+/// The fewest intervals before users give up that show how many are served at a time.
+const INTERVALS_BEFORE_MIN: usize = 2;
+
 /// The largest number of answers a second, in times the smallest.
 const FLAT_TIMES: f64 = 1.25;
 
@@ -255,6 +285,28 @@ mod tests {
         assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
         assert!(found.remedy.starts_with("raise the limit of 4"), "{found}");
         pool.check_all(&["server_at_capacity", "server_slow"]);
+    }
+
+    #[test]
+    fn a_pool_is_known_from_before_users_give_up() {
+        // From the fourth second on all users give up, and the server works for them in vain.
+        let run = limited(40, 100_000).loaded(|load, second| {
+            let early = second.min(3);
+            let late = second.saturating_sub(3);
+            load.counters.messages_answered = 40 * early + 5 * late;
+            load.counters.messages_sent = load.counters.connected + 40 * early + 200 * late;
+            load.errors.add("expect_timeout", 190 * late);
+            load.unanswered.message.record_n(2_000_000, 190);
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
+        assert!(found.text.ends_with("1.33k waits were given up."), "{found}");
+        run.check_all(&["server_at_capacity", "server_slow"]);
+        // Later it answers more than before.
+        let more = run.loaded(|load, second| {
+            load.counters.messages_answered += 90 * second.saturating_sub(3);
+        });
+        more.is_silent(&RULE);
     }
 
     #[test]

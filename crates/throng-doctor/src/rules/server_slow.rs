@@ -59,7 +59,9 @@ struct LateAnswers<'a> {
 impl<'a> LateAnswers<'a> {
     fn of(run: &RunView<'a>) -> Option<Self> {
         let is_stalled = server_stalled::RULE.find(run).is_some();
-        let (given_up, overdue) = (timeouts(run), run.summary.overdue());
+        let given_up = timeouts(run);
+        // Answers that were lost are waited for at the end, too.
+        let overdue = run.summary.overdue().filter(|_| LostAnswers::of(run).is_none());
         // A turn that begins late because the answer before it was lost is not answered late.
         let waited_for_lost = |slow: &SlowAnswers<'_>| {
             is_lost(run, "expect_timeout") && slow.sent_late(run).is_some()

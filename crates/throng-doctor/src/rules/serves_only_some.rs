@@ -36,7 +36,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     }
     let steps: Vec<Step> = run.steps().filter_map(|step| Step::of(run, step)).collect();
     let Some(gave_up) = gave_up(run) else { return closes_others(run, &steps) };
-    stuck_listeners(&steps, &gave_up).or_else(|| limited(run, &steps, &gave_up))
+    stuck_listeners(&steps, &gave_up)
+        .or_else(|| limited(run, &steps, &gave_up))
+        .or_else(|| stuck_workers(run, &steps, &gave_up))
 }
 
 /// Returns the waits that were given up on connections that were never served, if nearly all waits
@@ -57,7 +59,10 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
     let full = full(steps, |step| step.users > step.served)?;
     let served = median(full.iter().map(|step| step.served));
     let users = users(run, full);
-    if busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
+    // Nobody gives up before the limit is reached, and who comes again is not served, either.
+    let first = steps.iter().position(|step| step.gave_up > 0)?;
+    let is_reached = steps[first.saturating_sub(1)].served * 10 >= served * 9;
+    if !is_reached || busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
         return None;
     }
     let place = Place::of(full);
@@ -161,6 +166,38 @@ fn stuck_listeners(steps: &[Step], gave_up: &Growth) -> Option<Finding> {
         "find the worker that owns such a socket and why it does not call accept(): `ss -ltnp` \
          shows its process and its queue (Recv-Q), /proc/PID/task/*/wchan where its threads wait; \
          then start it again",
+    ))
+}
+
+/// Returns the finding for a server that serves each connection well or not at all, whatever their
+/// number: each finds by chance a worker that answers, or one that does not. On a connection that
+/// asks again and again, an answer that is lost by chance is seldom the first.
+fn stuck_workers(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Finding> {
+    let counters = &run.counted()?.counters;
+    let (unserved, connects) = (gave_up.by(), counters.tcp_connects());
+    let answered = counters.requests_answered();
+    let served = connects.saturating_sub(unserved);
+    let asks_again = answered >= served.saturating_mul(ANSWERS_EACH_MIN);
+    let answers = steps.iter().filter(|step| step.at_ms >= gave_up.began_ms);
+    let goes_on = answers.clone().count() > 0 && answers.clone().all(|step| step.answers > 0);
+    let waits = steps.iter().any(|step| step.queue > Some(0) && step.gave_up > 0);
+    let is_some = unserved * STUCK_ONE_IN >= connects && unserved * 2 <= connects;
+    if !asks_again || !goes_on || waits || !is_some || has_classes(run) {
+        return None;
+    }
+    let of = counted(connects, "connection", "connections");
+    let text = format!(
+        "The server never answers on {} of {of} ({}), and gives every answer on the others: one \
+         of several workers or threads accepts connections, and answers none. A user that comes \
+         again may find another.",
+        count(unserved as f64),
+        percent(unserved as f64 / connects as f64),
+    );
+    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([gave_up.evidence()]);
+    Some(finding.with_confidence(0.75).remedied_by(
+        "find the worker that owns such a connection (`ss -tnp` while it waits), and where its \
+         threads wait (/proc/PID/task/*/wchan, a stack dump); end it, so that its supervisor \
+         starts another",
     ))
 }
 
@@ -370,6 +407,11 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
+/// The fewest answers on each served connection that tell a stuck worker from answers that are lost
+/// by chance, and the part of the connections, one in so many, that it takes at least.
+const ANSWERS_EACH_MIN: u64 = 6;
+const STUCK_ONE_IN: u64 = 40;
+
 /// Known causes of connections that are not served.
 static CAUSES: [&Rule; 3] =
     [&connections_max_reached::RULE, &epoll_watches_exhausted::RULE, &fds_exhausted::RULE];
@@ -524,6 +566,43 @@ mod tests {
              accept queue, which only grows, while the other sockets accept at once"
         );
         run.with(Metric::LISTENER_BEHIND, 4).is_silent(&RULE);
+    }
+
+    /// A run of a thousand users that ask once a second. A fourth of all connections get no answer:
+    /// their users give up after two seconds, and connect again.
+    fn one_worker_of_four() -> Run {
+        here(Run::quiet().loaded(|load, second| {
+            let counters = &mut load.counters;
+            let gave_up = [0, 0, 0, 250, 250, 250, 310, 310, 310, 330, 330][second as usize];
+            counters.served = (1_000 * second.min(1)).saturating_sub(250) + gave_up * 3 / 4;
+            counters.messages_answered = 750 * second + 200 * second.saturating_sub(3);
+            counters.timeouts_unserved = gave_up;
+            counters.connects_ok = 1_000 + gave_up;
+            counters.connects_started = counters.connects_ok;
+            counters.messages_expected = counters.messages_answered + gave_up;
+            counters.messages_sent = counters.messages_expected;
+            load.errors.add("expect_timeout", gave_up);
+            load.unanswered.message.record_n(2_000_000, 100);
+        }))
+        .with(Metric::LISTENER_ACCEPT_QUEUE, 0)
+    }
+
+    #[test]
+    fn a_worker_that_accepts_and_never_answers_is_told_from_lost_answers() {
+        let run = one_worker_of_four();
+        let found = run.speaks(&RULE);
+        assert_eq!(
+            found.first_sentence(),
+            "The server never answers on 330 of 1.33k connections (24.8 %), and gives every answer \
+             on the others: one of several workers or threads accepts connections, and answers none"
+        );
+        run.check_all(&["serves_only_some"]);
+        // Users that ask once on each connection do not tell whose answers are lost.
+        let once = one_worker_of_four().loaded(|load, _| load.counters.connects_ok *= 5);
+        once.is_silent(&RULE);
+        one_worker_of_four()
+            .loaded(|load, second| load.counters.timeouts_served = 20 * second)
+            .is_silent(&RULE);
     }
 
     #[test]

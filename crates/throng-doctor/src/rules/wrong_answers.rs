@@ -33,6 +33,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let users = run.counted().map_or(0, |load| load.counters.users_started);
     let owner = first.filter(|_| kind.shows_expected);
     let owner = owner.and_then(|first| AnswerOwner::of(first, users));
+    if owner.is_some_and(AnswerOwner::is_earlier) && came_late(run, growth.by()) {
+        return None;
+    }
     let remedy = owner.map_or(remedy, AnswerOwner::remedy);
     let text = match first {
         Some(FirstError { expected, got, .. }) if kind.shows_expected => {
@@ -57,6 +60,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let found =
         found.shown_by(&growth.counter, growth.from as f64, growth.to as f64, growth.began_ms);
     Some(found.remedied_by(remedy))
+}
+
+/// Reports whether so many wrong answers may be right ones that came late. After a wait that was
+/// given up, its answer arrives in a later turn, and so do those of the turns after it.
+fn came_late(run: &RunView<'_>, wrong: u64) -> bool {
+    let [mismatch, time_out] =
+        ["expect_mismatch", "expect_timeout"].map(|kind| FirstError::of(run, kind));
+    let is_after = mismatch.zip(time_out).is_some_and(|(wrong, late)| late.at_ms <= wrong.at_ms);
+    let Some(counters) = run.counted().map(|load| &load.counters) else { return false };
+    let turns = counters.requests_begun() / counters.users_started.max(1);
+    let given_up = run.errors("expect_timeout").map_or(0, |growth| growth.by());
+    is_after && wrong <= given_up.saturating_mul(turns.max(1))
 }
 
 /// Reports whether the errors of this kind are wrong answers.
@@ -407,6 +422,28 @@ mod tests {
         let stale = of_user("`4 of 17`", "`3 of 17`");
         assert!(stale.first_sentence().ends_with("user 17 itself got one turn before"), "{stale}");
         assert!(stale.remedy.contains("what a user has just written"), "{stale}");
+    }
+
+    #[test]
+    fn an_answer_that_comes_after_its_wait_was_given_up_is_late_and_not_stale() {
+        let stale = |time_out_ms: u64, time_outs: u64| {
+            let exchange = exchange("expect_mismatch", "`4 of 17`", "`3 of 17`");
+            failing_by(40, ErrorExchange { user: Some(17), ..exchange })
+                .loaded(move |load, second| {
+                    load.errors.add("expect_timeout", time_outs * second.saturating_sub(1));
+                })
+                .changed(move |interval, second| {
+                    if second == time_out_ms.div_ceil(1_000) {
+                        let kind = "expect_timeout".to_owned();
+                        let first = ErrorExchange { kind, ..ErrorExchange::default() };
+                        let event = RunEventKind::FirstError(first);
+                        interval.events.insert(0, RunEvent::new(time_out_ms, event));
+                    }
+                })
+        };
+        stale(1_900, 20).is_silent(&RULE);
+        stale(3_000, 20).speaks(&RULE);
+        stale(1_900, 0).speaks(&RULE);
     }
 
     #[test]
