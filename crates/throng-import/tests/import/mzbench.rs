@@ -134,7 +134,7 @@ users:
       - close
     on_error: stop
 
-41 constructs of MZBench: 15 translated, 3 not needed, 8 approximated, 1 not checked, 14 not supported
+40 constructs of MZBench: 15 translated, 3 not needed, 8 approximated, 14 not supported
 not needed
   line 3, make_install
     throng has the worker's functions as steps
@@ -168,10 +168,6 @@ approximated
   line 31, request
     request does not wait for its answer, and the scenario does: what follows begins later by
     that time
-not checked
-  line 10, assert
-    write it under `thresholds`, for example `message.failed < 10`, `message.p95 < 200ms` or
-    `message.rate_mean > 100/s`; throng judges the whole run at its end
 not supported
   line 5, include_resource
     add `data: {file: FILE, columns: [NAME], delimiter: "\t"}` for a TSV, without the delimiter
