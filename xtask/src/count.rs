@@ -48,7 +48,6 @@ const IMPORTS: &[(&str, u32)] = &[
     ("connscale", 500),
     ("k6-points", 300),
     ("tsung-log", 60),
-    ("mzbench-data", 100),
     ("artillery-report", 60),
 ];
 

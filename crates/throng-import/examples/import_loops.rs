@@ -63,7 +63,6 @@ const SHAPES: &[Shape] = &[
     Shape { name: "connscale", write: connscale, is_log: false },
     Shape { name: "k6-points", write: k6_points, is_log: true },
     Shape { name: "tsung-log", write: tsung_log, is_log: true },
-    Shape { name: "mzbench-data", write: mzbench_data, is_log: true },
     Shape { name: "artillery-report", write: artillery_report, is_log: true },
 ];
 
@@ -283,17 +282,6 @@ fn tsung_log(count: usize) -> String {
             30 * (n + 1),
             n % 8,
             5 * (n / 8 + 1)
-        );
-    })
-}
-
-fn mzbench_data(count: usize) -> String {
-    many("", count, "", |n, out| {
-        let at = 1_444_300_010 + 10 * n;
-        let _ = writeln!(
-            out,
-            "{at}\tworkers.pool1.started\t20\n{at}\trequest.ok\t{}\n{at}\tlatency.mean\t1.5",
-            100 * n
         );
     })
 }

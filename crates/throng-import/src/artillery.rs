@@ -8,7 +8,6 @@ mod capture;
 mod condition;
 mod engine;
 mod expect;
-mod fields;
 mod flow;
 mod http;
 mod json;
@@ -16,6 +15,7 @@ mod loops;
 mod merge;
 mod payload;
 mod phases;
+mod rows;
 mod scalar;
 mod settings;
 mod template;
@@ -27,6 +27,7 @@ mod ws;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::draft::{Draft, DraftClass};
+use crate::fields::{Fields, is_true, list};
 use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::step_names::StepNames;
@@ -35,7 +36,6 @@ use crate::trial::Trial;
 use crate::url::Url;
 use crate::yaml::Yaml;
 use engine::Engine;
-use fields::{Fields, is_true, list};
 use flow::Flow;
 use settings::Settings;
 use variables::Variables;
@@ -47,6 +47,10 @@ pub(crate) const ARTILLERY: Importer = Importer {
     recognises,
     read,
 };
+
+/// Constructs that become the same wherever they stand.
+#[cfg(test)]
+pub(crate) const ROWS: &[&[crate::row::Row]] = &[rows::CONFIG, rows::HTTP, rows::WS, rows::PLUGINS];
 
 /// Reports whether the text has the keys of such a file. A scenario of throng has none of them at
 /// its top level.
@@ -347,7 +351,7 @@ fn target(
         let target = translator.target(&(0..0), scheme, "");
         return Some((target.clone(), target));
     };
-    let base = fields::text(translator, node, "`target`")?;
+    let base = crate::fields::text(translator, node, "`target`")?;
     let Some(url) = Url::split(base) else {
         if translator.options.target.is_some() {
             let target = translator.target(&span, scheme, "");
@@ -469,19 +473,7 @@ fn target_of_environment<'n>(config: &Fields<'n>) -> Option<(&'n str, &'n str)> 
 fn report_others(translator: &mut Translator<'_>, config: &Fields<'_>) {
     for (key, span, node) in config.iter() {
         match key {
-            "processor" => {
-                let why = "JavaScript is not run; each step that calls it is named below";
-                translator.not_needed(&span, key, why);
-            }
-            "environments" => {
-                let why = "the values outside of it are imported; choose others with `--target` \
-                           and `--arrivals`";
-                translator.not_needed(&span, key, why);
-            }
-            "tls" | "socketio" | "bundling" | "includeFiles" | "statsInterval" | "engines" => {
-                let why = "it does not concern the traffic of http and ws";
-                translator.not_needed(&span, key, why);
-            }
+            key if translator.has_row(&span, rows::CONFIG, key) => {}
             key if !CONFIG_KEYS.contains(&key) => {
                 translator.not_needed(&span, key, "the settings of a plugin");
             }

@@ -14,6 +14,7 @@ use crate::erlang::{Term, TermKind, parse_terms};
 use crate::importer::Importer;
 use crate::phase::{hold_for, ramp};
 use crate::source::{Source, Span};
+use crate::step;
 use crate::translator::Translator;
 use crate::url::server_name;
 use crate::yaml::Yaml;
@@ -226,7 +227,7 @@ impl Settings {
             weight: 1,
             steps: vec![
                 Yaml::text("connect"),
-                Yaml::entry("wait", Yaml::plain(first)),
+                step::wait(first),
                 Yaml::entry("every", Yaml::map(every)),
             ],
             on_error: Some("stop"),

@@ -9,7 +9,7 @@ use crate::options::ImportOptions;
 use crate::source::Source;
 use crate::tools::{IMPORTERS, recognise};
 use crate::translator::Translator;
-use crate::trial::Trial;
+use crate::trial::{StepTrial, Trial};
 
 /// An imported file.
 #[derive(Clone, Debug)]
@@ -38,19 +38,26 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     };
     let mut translator = Translator::new(source, options);
     let draft = (importer.read)(&mut translator);
-    let Translator { mut mistakes, mut entries, expansion, .. } = translator;
+    let Translator { mut mistakes, mut entries, expansion, trials, .. } = translator;
+    let of_steps = || trials.iter().filter_map(StepTrial::mistake);
     if let Some(mistake) = expansion.mistake() {
         // The others follow from it.
         mistakes = vec![mistake];
     }
     let Some(draft) = draft.filter(|_| mistakes.is_empty()) else {
+        if expansion.mistake().is_none() {
+            mistakes.extend(of_steps());
+        }
         return Err(Diagnostics::new(name, text, mistakes));
     };
     let trial = Trial { target: &draft.target, is_known: &|_| false };
     if let Some(refusal) = trial.of_draft(&draft) {
-        // The place is one in the scenario.
-        let refusal = Diagnostic { span: 0..0, ..refusal };
-        return Err(Diagnostics::new(name, text, vec![refusal]));
+        mistakes.extend(of_steps());
+        if mistakes.is_empty() {
+            // The place is one in the scenario.
+            mistakes.push(Diagnostic { span: 0..0, ..refusal });
+        }
+        return Err(Diagnostics::new(name, text, mistakes));
     }
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };

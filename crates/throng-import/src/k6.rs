@@ -26,12 +26,13 @@ use throng_base::units::{show_duration, show_rate};
 use crate::draft::Draft;
 use crate::importer::Importer;
 use crate::source::{Source, Span};
+use crate::step;
 use crate::step_names::StepNames;
 use crate::translator::Translator;
-use crate::trial::Trial;
+use crate::trial::StepTrial;
 use crate::yaml::Yaml;
 use iterations::{classes, longest};
-use keys::{Concern, OPTIONS, SCENARIO};
+use keys::{OPTIONS, SCENARIO, TRAFFIC};
 use load::{Load, Members};
 use script::{Item, Script};
 use syntax::{Expression, Statement, StatementKind};
@@ -45,6 +46,10 @@ pub(crate) const K6: Importer = Importer {
     recognises,
     read,
 };
+
+/// Constructs that become the same wherever they stand.
+#[cfg(test)]
+pub(crate) const ROWS: &[&[crate::row::Row]] = &[OPTIONS];
 
 /// Reports whether the text imports a module of k6.
 fn recognises(source: &Source<'_>) -> bool {
@@ -154,19 +159,10 @@ fn read_options(translator: &mut Translator<'_>, options: Option<&Expression>) -
     let none = Expression { span: 0..0, kind: syntax::ExpressionKind::Object(Vec::new()) };
     let value = options.unwrap_or(&none);
     let members = Members::read(translator, value, "`options`")?;
-    members.check(translator, "`options`", &OPTIONS.map(|(key, _)| key));
+    let known = TRAFFIC.into_iter().chain(OPTIONS.iter().map(|row| row.construct));
+    members.check(translator, "`options`", &known.collect::<Vec<_>>());
     for (key, value) in members.iter() {
-        match OPTIONS.iter().find(|(known, _)| *known == key) {
-            Some((_, Concern::NotSupported)) => {
-                let remedy = "a scenario has no such option; see docs/scenario.md";
-                translator.not_supported(&value.span, key, remedy);
-            }
-            Some((_, Concern::Other)) => {
-                let why = "a matter of reports, or throng does it by itself";
-                translator.not_needed(&value.span, key, why);
-            }
-            Some((_, Concern::Traffic)) | None => {}
-        }
+        translator.has_row(&value.span, OPTIONS, key);
     }
     if let Some(scenarios) = members.get("scenarios") {
         return read_scenarios(translator, scenarios);
@@ -301,16 +297,17 @@ fn draft(
     }
     let mut steps = write(&items, path);
     let known = values.known();
-    let trial = Trial { target: &target, is_known: &|name| known.contains(name) };
+    let is_known = |name: &str| known.contains(name);
     for item in &items {
-        let (span, refusal) = match item {
-            Item::Request(request) => (&request.span, trial.of_first_step(&request.write())),
-            Item::Session(session) => (&session.span, trial.of_steps(&session.write(path))),
+        translator.trials.push(match item {
+            Item::Request(request) => {
+                StepTrial::of_first_step(&request.span, &target, &request.write(), is_known)
+            }
+            Item::Session(session) => {
+                StepTrial::of_steps(&session.span, &target, &session.write(path), is_known)
+            }
             Item::Step(_) | Item::Group(..) => continue,
-        };
-        if let Some(refusal) = refusal {
-            translator.mistake(span, refusal.title, refusal.label);
-        }
+        });
     }
     report_values(translator, values);
     let mut on_error = load.is_open.then_some("stop");
@@ -326,9 +323,7 @@ fn draft(
         // As k6 does after a request that fails.
         on_error = Some("continue");
         if !load.is_open && !is_new {
-            let length = Yaml::plain(show_duration(load.length));
-            let turns = Yaml::map([("for", length), ("do", Yaml::list(steps))]);
-            steps = vec![Yaml::entry("repeat", turns)];
+            steps = vec![step::repeat_for(show_duration(load.length), steps)];
         }
     }
     let thresholds = option(options, "thresholds").map_or(Vec::new(), |value| {
@@ -424,9 +419,7 @@ fn write(items: &[Item], target_path: &str) -> Vec<Yaml> {
         Item::Session(session) => session.write(target_path),
         Item::Step(step) => vec![step.clone()],
         Item::Group(name, items) => {
-            let entries =
-                [("name", Yaml::text(&**name)), ("do", Yaml::list(write(items, target_path)))];
-            vec![Yaml::entry("transaction", Yaml::map(entries))]
+            vec![step::transaction(&**name, write(items, target_path))]
         }
     });
     steps.collect()

@@ -12,7 +12,6 @@ mod k6_points;
 mod k6_summary;
 mod known_latency;
 mod log_importer;
-mod mzbench_data;
 mod run_draft;
 mod tsung_log;
 mod utc;
@@ -29,12 +28,10 @@ use crate::{FidelityReport, ImportOptions};
 use artillery_report::ARTILLERY_REPORT;
 use k6_points::K6_POINTS;
 use k6_summary::K6_SUMMARY;
-use mzbench_data::MZBENCH_DATA;
 use tsung_log::TSUNG_LOG;
 
 /// All importers of logs. The first one that recognises a file reads it.
-pub const LOG_IMPORTERS: &[LogImporter] =
-    &[ARTILLERY_REPORT, K6_POINTS, K6_SUMMARY, TSUNG_LOG, MZBENCH_DATA];
+pub const LOG_IMPORTERS: &[LogImporter] = &[ARTILLERY_REPORT, K6_POINTS, K6_SUMMARY, TSUNG_LOG];
 
 /// An imported log.
 #[derive(Clone, Debug)]

@@ -14,6 +14,7 @@ mod json;
 mod load;
 mod pattern;
 mod plan;
+mod rows;
 mod socket;
 mod value;
 
@@ -24,6 +25,7 @@ use crate::command_line::first_command;
 use crate::draft::{Draft, DraftClass};
 use crate::importer::{Importer, Program};
 use crate::source::{LineEnds, Source, Span};
+use crate::step;
 use crate::translator::Translator;
 use crate::url::server_name;
 use crate::weights::Weights;
@@ -32,6 +34,7 @@ use command::RunCommand;
 use device::{Device, FUNCTIONS, Wire};
 use elixir::Script;
 use plan::Block;
+use rows::PROTOCOLS;
 
 pub(crate) const STRESSGRID: Importer = Importer {
     tool: "Stressgrid",
@@ -44,6 +47,10 @@ pub(crate) const STRESSGRID: Importer = Importer {
     recognises,
     read,
 };
+
+/// Constructs that become the same wherever they stand.
+#[cfg(test)]
+pub(crate) const ROWS: &[&[crate::row::Row]] = &[rows::CALLS, rows::PROTOCOLS];
 
 fn recognises(source: &Source<'_>) -> bool {
     is_plan(source)
@@ -161,7 +168,7 @@ fn read_command(translator: &mut Translator<'_>) -> Option<Draft> {
         );
         translator.not_supported(&script.span, "script", remedy);
     }
-    let nothing = Yaml::entry("wait", Yaml::plain("1s")).comment("The steps of the script.");
+    let nothing = step::wait("1s").comment("The steps of the script.");
     let class =
         DraftClass { name: "device".to_owned(), weight: 1, steps: vec![nothing], on_error: None };
     Some(Draft {
@@ -256,15 +263,7 @@ fn wire(
     let is_http = uses(&["get", "post", "put", "delete", "head", "options", "patch"]);
     match protocol {
         "http" | "tcp" => {}
-        "http10" => {
-            let how = "throng speaks HTTP/1.1, and keeps connections open";
-            translator.approximated(span, "protocol http10", how);
-        }
-        "https" | "http10s" | "http2" | "http2s" => {
-            let remedy =
-                "throng speaks HTTP/1.1 without TLS: load a port behind the TLS terminator";
-            translator.not_supported(span, format!("protocol {protocol}"), remedy);
-        }
+        _ if translator.has_row(span, PROTOCOLS, &format!("protocol {protocol}")) => {}
         "udp" => {
             let label = "expected `http` or `tcp`: throng has no UDP";
             translator.mistake(span, "devices of UDP cannot be imported", label);

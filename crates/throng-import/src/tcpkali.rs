@@ -19,6 +19,7 @@ use crate::headers::Headers;
 use crate::importer::{Importer, Program};
 use crate::pace::{constant, rest_after_last_turn};
 use crate::phase;
+use crate::step;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 use message::Message;
@@ -169,7 +170,7 @@ impl Options {
         let mut entries = vec![("timeout", duration(self.connect_timeout))];
         let headers = self.handshake(translator);
         entries.extend(headers.write().map(|headers| ("headers", headers)));
-        Yaml::entry("connect", Yaml::map(entries))
+        step::connect(entries)
     }
 
     /// Returns the headers of the handshake, and reports each of them.

@@ -7,7 +7,9 @@ use throng_load::scenario::{Diagnostic, Target};
 use crate::expansion::Expansion;
 use crate::fidelity::{Fidelity, FidelityEntry};
 use crate::options::ImportOptions;
+use crate::row::Row;
 use crate::source::{LineEnds, Source, Span};
+use crate::trial::StepTrial;
 
 /// The work on one source. An importer reports each construct to it.
 #[derive(Debug)]
@@ -19,13 +21,23 @@ pub(crate) struct Translator<'a> {
     pub(crate) options: &'a ImportOptions,
     pub(crate) mistakes: Vec<Diagnostic>,
     pub(crate) entries: Vec<FidelityEntry>,
+    /// Steps that are tried where the whole scenario is not accepted.
+    pub(crate) trials: Vec<StepTrial>,
 }
 
 impl<'a> Translator<'a> {
     pub(crate) fn new(source: Source<'a>, options: &'a ImportOptions) -> Self {
         let lines = LineEnds::of(source.text);
         let expansion = Expansion::of(source.text).into();
-        Self { source, lines, expansion, options, mistakes: Vec::new(), entries: Vec::new() }
+        Self {
+            source,
+            lines,
+            expansion,
+            options,
+            mistakes: Vec::new(),
+            entries: Vec::new(),
+            trials: Vec::new(),
+        }
     }
 
     /// Creates the work on a text that stands in the source.
@@ -102,6 +114,16 @@ impl<'a> Translator<'a> {
         why: impl Into<String>,
     ) {
         self.entry(Fidelity::Suspicious, span, construct, why);
+    }
+
+    /// Reports a construct as its row in the table of the tool says.
+    pub(crate) fn row(&mut self, span: &Span, row: &Row) {
+        self.entry(row.fidelity, span, row.construct, row.note);
+    }
+
+    /// Reports a construct if it has a row in this table. Returns whether it has.
+    pub(crate) fn has_row(&mut self, span: &Span, rows: &'static [Row], construct: &str) -> bool {
+        Row::of(rows, construct).inspect(|row| self.row(span, row)).is_some()
     }
 
     /// Returns the target of the scenario: the one that the caller of the import wants, with

@@ -1,7 +1,9 @@
 //! Trials: whether throng accepts a part of a scenario, before the whole is written.
 //!
 //! A trial opens no file and reads no environment: the values of both are stored texts in it. Each
-//! import ends with a trial of the whole scenario.
+//! import ends with a trial of the whole scenario. Only where throng refuses the whole, or a part
+//! has another mistake, the steps are tried one by one: each is then a mistake of its own, at its
+//! place in the source.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -11,7 +13,8 @@ use throng_load::scenario::{Diagnostic, Scenario};
 use crate::draft::{Draft, DraftClass};
 use crate::fidelity::FidelityReport;
 use crate::phase::Arrivals;
-use crate::source::Source;
+use crate::source::{Source, Span};
+use crate::step;
 use crate::yaml::Yaml;
 
 /// What is known where the part of the scenario stands.
@@ -27,7 +30,7 @@ pub(crate) struct Trial<'a> {
 impl Trial<'_> {
     /// Returns why throng refuses these steps; `None` if it accepts them. Over WebSockets the user
     /// has connected before them.
-    pub(crate) fn of_steps(&self, steps: &[Yaml]) -> Option<Diagnostic> {
+    fn of_steps(&self, steps: &[Yaml]) -> Option<Diagnostic> {
         let has_connect = steps.iter().any(Yaml::is_connect);
         let is_http = self.target.starts_with("http");
         let is_request = steps.first().is_some_and(Yaml::is_request);
@@ -38,13 +41,13 @@ impl Trial<'_> {
     }
 
     /// Returns why throng refuses a `connect` or another first step.
-    pub(crate) fn of_first_step(&self, step: &Yaml) -> Option<Diagnostic> {
+    fn of_first_step(&self, step: &Yaml) -> Option<Diagnostic> {
         self.of_draft(&draft(self.target, one_user(), vec![step.clone()]))
     }
 
     /// Returns why throng refuses this load; `None` if it accepts it.
     pub(crate) fn of_load(&self, load: &[Yaml]) -> Option<Diagnostic> {
-        let steps = vec![Yaml::entry("wait", Yaml::plain("1s"))];
+        let steps = vec![step::wait("1s")];
         self.of_draft(&draft(self.target, load.to_vec(), steps))
     }
 
@@ -83,6 +86,58 @@ impl Trial<'_> {
         let line = text.lines().nth(above).unwrap_or_default().trim();
         let help = format!("in the scenario it is the line `{}`", stand_ins.back(line));
         Some(Diagnostic { help: Some(help), ..mistake.clone() })
+    }
+}
+
+/// Steps that are tried where the whole scenario is not accepted.
+#[derive(Debug)]
+pub(crate) struct StepTrial {
+    span: Span,
+    target: String,
+    steps: Vec<Yaml>,
+    /// Whether the user takes them first.
+    is_first: bool,
+    /// Variables that have values here.
+    known: BTreeSet<String>,
+}
+
+impl StepTrial {
+    /// Returns the trial of steps that stand at `span`. `is_known` reports whether they may use a
+    /// variable beside those that they store.
+    pub(crate) fn of_steps(
+        span: &Span,
+        target: &str,
+        steps: &[Yaml],
+        is_known: impl Fn(&str) -> bool,
+    ) -> Self {
+        let mut known = BTreeSet::new();
+        let mut add = |text: &str| {
+            known.extend(names_in(text).filter(|name| is_known(name)).map(str::to_owned));
+        };
+        steps.iter().for_each(|step| step.each_text(&mut add));
+        let (span, target, steps) = (span.clone(), target.to_owned(), steps.to_vec());
+        Self { span, target, steps, is_first: false, known }
+    }
+
+    /// Returns the trial of a `connect` or another first step.
+    pub(crate) fn of_first_step(
+        span: &Span,
+        target: &str,
+        step: &Yaml,
+        is_known: impl Fn(&str) -> bool,
+    ) -> Self {
+        let steps = std::slice::from_ref(step);
+        Self { is_first: true, ..Self::of_steps(span, target, steps, is_known) }
+    }
+
+    /// Returns the mistake at the place of the steps, if throng refuses them.
+    pub(crate) fn mistake(&self) -> Option<Diagnostic> {
+        let trial = Trial { target: &self.target, is_known: &|name| self.known.contains(name) };
+        let refusal = match self.is_first {
+            true => trial.of_first_step(&self.steps[0]),
+            false => trial.of_steps(&self.steps),
+        }?;
+        Some(Diagnostic::new(self.span.clone(), refusal.title, refusal.label))
     }
 }
 

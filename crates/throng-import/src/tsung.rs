@@ -46,6 +46,10 @@ pub(crate) const TSUNG: Importer = Importer {
     read,
 };
 
+/// Constructs that become the same wherever they stand.
+#[cfg(test)]
+pub(crate) const ROWS: &[&[crate::row::Row]] = &[options::OPTIONS];
+
 fn recognises(source: &Source<'_>) -> bool {
     let mut tags =
         source.text.match_indices("<tsung").map(|(at, tag)| &source.text[at + tag.len()..]);

@@ -80,6 +80,18 @@ impl Yaml {
         }
     }
 
+    /// Calls `see` with all keys and single values in it, as they are written.
+    pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
+        match &self.value {
+            Value::Plain(text) | Value::Text(text) => see(text),
+            Value::List(items) => items.iter().for_each(|item| item.each_text(see)),
+            Value::Map(entries) => entries.iter().for_each(|(key, value)| {
+                see(key);
+                value.each_text(see);
+            }),
+        }
+    }
+
     /// Reports whether it is the step `connect`.
     pub(crate) fn is_connect(&self) -> bool {
         match &self.value {

@@ -87,7 +87,6 @@ Examples:
   throng report tsung.jsonl                         show it
   throng import-log k6.json -o k6.jsonl             points of k6 run --out json=k6.json
   throng import-log report.json -o artillery.jsonl  artillery run --output report.json
-  throng import-log data.tsv -o mzbench.jsonl       mzbench data ID
   throng compare tsung.jsonl run.jsonl              compare it with a run of throng
 
 The report says what became of each kind of line. What a log does not say, as percentiles in

@@ -123,7 +123,7 @@ fn files_that_are_no_logs_are_refused() {
     refused(&["tsung.log", "--tool", "k6"], &["k6"]);
     refused(
         &["tsung.log", "--tool", "jmeter"],
-        &["[possible values: artillery, k6, tsung, MZBench]"],
+        &["[possible values: artillery, k6, tsung]"],
     );
 
     import(&dir, "tsung/tcp.log", "run.jsonl");
@@ -137,9 +137,6 @@ fn the_tool_of_a_log_has_letters_of_either_case() {
     let dir = TestDir::new();
     copy_log(&dir, "tsung/tcp.log", "tsung.log");
     dir.throng(&["import-log", "tsung.log", "--tool", "Tsung"]).exits_with(0);
-    dir.write("data.tsv", "1444300010\trequest.ok\t100\n1444300020\trequest.ok\t400\n");
-    let args = ["import-log", "data.tsv", "--tool", "mzbench"];
-    dir.throng(&args).exits_with(0).stderr_contains(&["MZBench"]);
 }
 
 #[test]

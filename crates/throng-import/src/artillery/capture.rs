@@ -5,8 +5,8 @@ use throng_load::scenario::YamlNode;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
-use super::fields::{Fields, one_or_more, text};
 use super::variables::{Kind, Variables};
+use crate::fields::{Fields, one_or_more, text};
 use crate::json_pointer::JsonPointer;
 
 /// Reads one capture, or a list of them. Returns the entries of the step's `capture`.

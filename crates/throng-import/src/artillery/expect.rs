@@ -6,9 +6,9 @@ use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
-use super::fields::{Fields, one_or_more, text};
 use super::json::value;
 use super::variables::Variables;
+use crate::fields::{Fields, one_or_more, text};
 use crate::json_pointer::JsonPointer;
 
 /// What an answer must be: a status, and one pattern for the body.

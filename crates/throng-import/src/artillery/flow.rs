@@ -6,20 +6,21 @@ use crate::expected::one_of;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::source::Span;
+use crate::step;
 use crate::translator::Translator;
-use crate::trial::Trial;
+use crate::trial::StepTrial;
 use crate::yaml::Yaml;
 
 use super::address::Part;
 use super::condition;
 use super::engine::Engine;
-use super::fields::{Fields, list};
 use super::loops::LOOP_KEYS;
 use super::scalar::Scalar;
 use super::settings::Settings;
 use super::template::{self, only_variable, random_number};
 use super::time;
 use super::variables::Variables;
+use crate::fields::{Fields, list};
 use crate::step_names::StepNames;
 
 /// The translation of the steps of one scenario after another.
@@ -130,7 +131,7 @@ impl Flow<'_, '_, '_> {
 
     /// Returns the parts of a text.
     pub(super) fn parts(&mut self, node: &YamlNode, what: &str) -> Option<Vec<Part>> {
-        let text = super::fields::text(self.translator, node, what)?;
+        let text = crate::fields::text(self.translator, node, what)?;
         let text = Scalar::of(&self.translator.source, node, text).into_text();
         Some(template::parts(self.translator, &mut self.variables, &node.span, &text))
     }
@@ -156,19 +157,15 @@ impl Flow<'_, '_, '_> {
     /// Reports a mistake at `span` if throng refuses these steps.
     pub(super) fn check(&mut self, span: &Span, steps: &[Yaml]) {
         let is_known = |name: &str| self.variables.knows(name);
-        let trial = Trial { target: &self.target, is_known: &is_known };
-        if let Some(refusal) = trial.of_steps(steps) {
-            self.translator.mistake(span, refusal.title, refusal.label);
-        }
+        let trial = StepTrial::of_steps(span, &self.target, steps, is_known);
+        self.translator.trials.push(trial);
     }
 
     /// Reports a mistake at `span` if throng refuses this step as the first one.
     pub(super) fn check_first(&mut self, span: &Span, step: &Yaml) {
         let is_known = |name: &str| self.variables.knows(name);
-        let trial = Trial { target: &self.target, is_known: &is_known };
-        if let Some(refusal) = trial.of_first_step(step) {
-            self.translator.mistake(span, refusal.title, refusal.label);
-        }
+        let trial = StepTrial::of_first_step(span, &self.target, step, is_known);
+        self.translator.trials.push(trial);
     }
 
     /// Translates a think time (`engine_util.ts`, `createThink`): a whole number is of seconds, and
@@ -178,7 +175,7 @@ impl Flow<'_, '_, '_> {
         if let Some((least, most)) = random.filter(|(least, most)| least < most) {
             let how = "think times are evenly distributed, and not whole seconds";
             self.translator.approximated(span, "think", how);
-            return Some(Yaml::entry("wait", Yaml::plain(format!("uniform({least}s, {most}s)"))));
+            return Some(step::wait(format!("uniform({least}s, {most}s)")));
         }
         let text = node.scalar().unwrap_or_default();
         let known = only_variable(text).and_then(|name| self.variables.known_text(name));
@@ -209,7 +206,7 @@ impl Flow<'_, '_, '_> {
             Some(jitter) => jitter.around(think),
             None => throng_base::units::show_duration(think),
         };
-        Some(Yaml::entry("wait", Yaml::plain(wait)))
+        Some(step::wait(wait))
     }
 
     /// Returns the step within the condition of `ifTrue`.
@@ -227,7 +224,6 @@ impl Flow<'_, '_, '_> {
             return step;
         };
         self.translator.translated(&span, "ifTrue");
-        let entries = [("condition", Yaml::text(condition)), ("do", Yaml::list([step]))];
-        Yaml::entry("if", Yaml::map(entries))
+        step::branch(condition, vec![step])
     }
 }

@@ -5,15 +5,16 @@ use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::headers::Headers;
 use crate::source::Span;
+use crate::step;
 use crate::text::base64;
 use crate::yaml::Yaml;
 
 use super::address::{Address, Part, form_encoded};
 use super::expect::Expectation;
-use super::fields::{Fields, one_or_more};
 use super::flow::Flow;
 use super::settings::is_on;
 use super::{capture, json};
+use crate::fields::{Fields, one_or_more};
 
 impl Flow<'_, '_, '_> {
     /// Returns the request, and with `ifTrue` its condition around it.
@@ -85,7 +86,7 @@ impl Flow<'_, '_, '_> {
         let choice = |weight: u32, step: Yaml| {
             Yaml::map([("weight", Yaml::plain(weight)), ("do", Yaml::list([step]))])
         };
-        let other = Yaml::entry("wait", Yaml::plain("0s"));
+        let other = step::wait("0s");
         let choices = [choice(share, step), choice(101 - share, other)];
         Some(Yaml::entry("choose", Yaml::list(choices)))
     }

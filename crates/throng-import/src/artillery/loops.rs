@@ -6,14 +6,15 @@
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::source::Span;
+use crate::step;
 use crate::yaml::Yaml;
 
 use super::engine::Engine;
-use super::fields::Fields;
 use super::flow::Flow;
 use super::scalar::Scalar;
 use super::template::UNDEFINED;
 use super::variables::Kind;
+use crate::fields::Fields;
 
 /// The turns of a loop with `count`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +159,7 @@ impl Flow<'_, '_, '_> {
         steps: &mut Vec<Yaml>,
     ) {
         let ours = self.variables.store_number(&turn.index, "loop_count");
-        let set = |value: String| Yaml::entry("set", Yaml::map([(&*ours, Yaml::text(value))]));
+        let set = |value: String| step::set(&*ours, value);
         steps.push(set(turns.from.to_string()));
         let mut body = self.steps(turn.body);
         body.push(set(match next {
@@ -216,7 +217,7 @@ impl Flow<'_, '_, '_> {
             self.translator.not_supported(span, "loop over", remedy);
             self.variables.store_known(&turn.index, "0");
             let ours = self.variables.store(&turn.element);
-            steps.push(Yaml::entry("set", Yaml::map([(ours, Yaml::text(""))])));
+            steps.push(step::set(ours, ""));
             return steps.extend(self.steps(turn.body));
         };
         let times = values.len() as u64;
@@ -235,7 +236,7 @@ impl Flow<'_, '_, '_> {
         let mut add = None;
         if is_numbered {
             let ours = self.variables.store_number(&turn.index, "loop_count");
-            let set = |value: String| Yaml::entry("set", Yaml::map([(&*ours, Yaml::text(value))]));
+            let set = |value: String| step::set(&*ours, value);
             steps.push(set("0".to_owned()));
             add = Some(set(next.map_or(format!("${{{ours} + 1}}"), |next| next.to_string())));
         }
@@ -298,9 +299,7 @@ impl Flow<'_, '_, '_> {
         if self.is_over {
             values.truncate(1);
         }
-        let entries =
-            [("name", Yaml::text(ours)), ("in", Yaml::list(values)), ("do", Yaml::list(turn))];
-        steps.push(Yaml::entry("foreach", Yaml::map(entries)));
+        steps.push(step::foreach(ours, values, turn));
     }
 }
 

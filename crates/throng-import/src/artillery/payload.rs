@@ -7,8 +7,8 @@ use crate::names::{Names, identifier};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
-use super::fields::{Fields, is_true, one_or_more, text};
 use super::variables::Variables;
+use crate::fields::{Fields, is_true, one_or_more, text};
 
 /// Reads the files. Returns `data`, and makes their columns known.
 pub(super) fn read(

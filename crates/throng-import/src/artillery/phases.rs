@@ -11,8 +11,8 @@ use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
-use super::fields::{Fields, list, number};
 use super::time::duration;
+use crate::fields::{Fields, list, number};
 
 /// Reads the phases. Without any, one user arrives, as in Artillery.
 pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> Vec<Yaml> {

@@ -8,8 +8,8 @@ use throng_load::scenario::YamlNode;
 use crate::source::Span;
 use crate::translator::Translator;
 
-use super::fields::{Fields, is_true};
-use super::time;
+use super::{rows, time};
+use crate::fields::{Fields, is_true};
 
 /// What `config` says about all steps.
 #[derive(Clone, Debug, Default)]
@@ -136,16 +136,9 @@ impl<'n> Settings<'n> {
                     translator.translated(&span, "http timeout");
                 }
                 "defaults" => self.read_defaults(translator, node),
-                "pool" => {
-                    let remedy = "each user has a connection of its own; let fewer users send \
-                                  more requests";
-                    translator.not_supported(&span, "http pool", remedy);
+                _ => {
+                    translator.has_row(&span, rows::HTTP, &format!("http {key}"));
                 }
-                "maxSockets" => {
-                    let why = "a user has one connection, which is Artillery's default";
-                    translator.not_needed(&span, "http maxSockets", why);
-                }
-                _ => translator.not_needed(&span, format!("http {key}"), "a matter of reports"),
             }
         }
     }
@@ -160,15 +153,8 @@ impl<'n> Settings<'n> {
                     self.answer_timeout = time::duration(translator, node, "`timeout`");
                 }
                 "perMessageDeflate" => self.is_plain = node.scalar() == Some("false"),
-                "rejectUnauthorized" => {
-                    let why = "this version has no TLS";
-                    translator.not_needed(&span, format!("ws {key}"), why);
-                    continue;
-                }
                 _ => {
-                    let remedy = "users connect to the target by themselves; see `--source` of \
-                                  `throng run` for other addresses";
-                    translator.not_supported(&span, format!("ws {key}"), remedy);
+                    translator.has_row(&span, rows::WS, &format!("ws {key}"));
                     continue;
                 }
             }
@@ -185,22 +171,17 @@ impl<'n> Settings<'n> {
                     translator.translated(&span, "plugin expect");
                 }
                 "ensure" => translator.translated(&span, "plugin ensure"),
-                _ => plugin(translator, &span, key),
+                _ => {
+                    let construct = format!("plugin {key}");
+                    if !translator.has_row(&span, rows::PLUGINS, &construct) {
+                        let why = "throng has no plugins; write what it does as steps, if it \
+                                   concerns the traffic";
+                        translator.not_needed(&span, construct, why);
+                    }
+                }
             }
         }
     }
-}
-
-/// Reports a plugin that has no place in a scenario.
-fn plugin(translator: &mut Translator<'_>, span: &Span, name: &str) {
-    let why = match name {
-        "metrics-by-endpoint" | "apdex" | "slack" => {
-            "a matter of reports; steps with a `name` are measured apart"
-        }
-        "publish-metrics" | "statsd" => "pass --metrics to `throng run`, for Prometheus",
-        _ => "throng has no plugins; write what it does as steps, if it concerns the traffic",
-    };
-    translator.not_needed(span, format!("plugin {name}"), why);
 }
 
 impl Jitter {

@@ -7,7 +7,7 @@ use crate::source::Span;
 use crate::translator::Translator;
 
 use super::engine::Engine;
-use super::fields::{Fields, number, one_or_more};
+use crate::fields::{Fields, number, one_or_more};
 
 /// What the scenarios of a file do.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 use super::address::Part;
-use super::fields::Fields;
 use super::scalar::Scalar;
 use super::{json, template};
+use crate::fields::Fields;
 use crate::json::Json;
 use crate::names::Names;
 

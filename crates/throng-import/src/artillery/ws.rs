@@ -7,13 +7,14 @@ use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::headers::Headers;
 use crate::source::Span;
+use crate::step;
 use crate::yaml::Yaml;
 
 use super::address::{Address, Part};
-use super::fields::{Fields, one_or_more, text};
 use super::flow::Flow;
 use super::scalar::Scalar;
 use super::{capture, json, template};
+use crate::fields::{Fields, one_or_more, text};
 use crate::json::Json;
 use crate::text::escape;
 
@@ -124,10 +125,7 @@ impl Flow<'_, '_, '_> {
         if !self.settings.is_plain {
             entries.push(("deflate", Yaml::plain("true")));
         }
-        let step = match entries.is_empty() {
-            true => Yaml::text("connect"),
-            false => Yaml::entry("connect", Yaml::map(entries)),
-        };
+        let step = step::connect(entries);
         self.check_first(span, &step);
         step
     }

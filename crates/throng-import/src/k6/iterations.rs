@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::draft::DraftClass;
+use crate::step;
 use crate::yaml::Yaml;
 
 use super::load::{Iterations, parse_duration};
@@ -15,10 +16,9 @@ pub(super) fn classes(
     on_error: Option<&'static str>,
 ) -> Vec<DraftClass> {
     let class = |name: &str, weight: u64, times: u64| {
-        let turns = [("times", Yaml::plain(times)), ("do", Yaml::list(steps.to_vec()))];
         let steps = match times {
             1 => steps.to_vec(),
-            _ => vec![Yaml::entry("repeat", Yaml::map(turns))],
+            _ => vec![step::repeat(times, steps.to_vec())],
         };
         let weight = u32::try_from(weight).unwrap_or(u32::MAX);
         DraftClass { name: name.to_owned(), weight, steps, on_error }

@@ -1,6 +1,6 @@
-//! What the parts of the import know together: variables, comments, the target, signals.
+//! What the parts of the import know together: variables, comments, the target.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use super::tree::Expr;
@@ -20,30 +20,8 @@ pub(super) struct Context<'t, 'a> {
     params: Vec<(String, String)>,
     /// Host and port of the first connection, and where they stand.
     pub(super) server: Option<(Range<usize>, String, u16)>,
-    /// Signals that a step gives, and signals that a step waits for.
-    pub(super) signals: Signals,
-    /// Signals of which both are known; `None` while they are collected.
-    pub(super) signals_known: Option<BTreeSet<String>>,
-    /// Thresholds from `assert`.
-    pub(super) thresholds: Vec<String>,
-    /// Iterators of the loops around the statement.
-    pub(super) iterators: Vec<String>,
     /// Whether the report has said what an answer is.
     pub(super) has_told_answers: bool,
-}
-
-/// Names of signals.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Signals {
-    pub(super) given: BTreeSet<String>,
-    pub(super) awaited: BTreeSet<String>,
-}
-
-/// What a trial translation may change: [`Context::rewind`] undoes it.
-pub(super) struct Mark {
-    entries: usize,
-    comments: VecDeque<Comment>,
-    params: Vec<(String, String)>,
 }
 
 impl<'t, 'a> Context<'t, 'a> {
@@ -54,10 +32,6 @@ impl<'t, 'a> Context<'t, 'a> {
             defaults: BTreeMap::new(),
             params: Vec::new(),
             server: None,
-            signals: Signals::default(),
-            signals_known: None,
-            thresholds: Vec::new(),
-            iterators: Vec::new(),
             has_told_answers: false,
         }
     }
@@ -115,17 +89,6 @@ impl<'t, 'a> Context<'t, 'a> {
         let entries: Vec<_> =
             used.map(|(name, value)| (name.clone(), Yaml::plain(value))).collect();
         (!entries.is_empty()).then(|| Yaml::map(entries))
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        let (comments, params) = (self.comments.clone(), self.params.clone());
-        Mark { entries: self.translator.entries.len(), comments, params }
-    }
-
-    pub(super) fn rewind(&mut self, mark: Mark) {
-        self.translator.entries.truncate(mark.entries);
-        (self.comments, self.params) = (mark.comments, mark.params);
-        self.has_told_answers = false;
     }
 }
 

@@ -1,7 +1,7 @@
 //! The statements at the top of a file: all but pools are read here.
 
 use super::context::Context;
-use super::threshold;
+use super::rows::DIRECTIVES;
 use super::tree::{Call, Expr};
 use crate::expected::near_or;
 
@@ -38,54 +38,12 @@ pub(super) fn read<'e>(
 
 /// Reports a directive. Returns whether the statement is a pool.
 fn is_pool(cx: &mut Context<'_, '_>, statement: &Expr, call: &Call) -> bool {
-    let span = &statement.span;
-    match &*call.name {
-        "pool" => return true,
-        "defaults" => {}
-        "make_install" => {
-            let why = "throng has the worker's functions as steps";
-            cx.translator.not_needed(span, "make_install", why);
-        }
-        "include_resource" => {
-            let remedy = "add `data: {file: FILE, columns: [NAME], delimiter: \"\\t\"}` for a TSV, \
-                          without the delimiter for a CSV, and use `${row.NAME}`";
-            cx.translator.not_supported(span, "include_resource", remedy);
-        }
-        "pre_hook" | "post_hook" => hook(cx, call),
-        "assert" => threshold::read(cx, statement, call),
-        name => {
-            let known = ["pool", "assert", "defaults", "include_resource", "make_install"];
-            let known = known.into_iter().chain(["pre_hook", "post_hook"]);
-            let label =
-                near_or(name, known, "expected `pool`, `assert`, `defaults` or another directive");
-            cx.translator.mistake(span, format!("MZBench has no directive `{name}`"), label);
-        }
+    let (span, name) = (&statement.span, &*call.name);
+    let is_pool = name == "pool";
+    if !is_pool && name != "defaults" && !cx.translator.has_row(span, DIRECTIVES, name) {
+        let known = DIRECTIVES.iter().map(|row| row.construct).chain(["pool", "defaults"]);
+        let label = near_or(name, known, "expected `pool`, `defaults` or another directive");
+        cx.translator.mistake(span, format!("MZBench has no directive `{name}`"), label);
     }
-    false
-}
-
-/// Reports the actions of a hook.
-fn hook(cx: &mut Context<'_, '_>, hook: &Call) {
-    let moment = if hook.name == "pre_hook" { "before" } else { "after" };
-    for action in &hook.body {
-        let construct = format!("{} {}", hook.name, action.call().map_or("", |call| &*call.name));
-        match action.call().map(|call| (&*call.name, &call.arguments[..])) {
-            Some(("exec", [_, command])) => {
-                let command = command.text().unwrap_or_default();
-                let why = format!("run `{command}` {moment} `throng run`, on each machine");
-                cx.translator.not_needed(&action.span, construct, why);
-            }
-            Some(("worker_call", _)) => {
-                let remedy = format!(
-                    "do what the worker does {moment} `throng run`; variables keep their defaults"
-                );
-                cx.translator.not_supported(&action.span, construct, remedy);
-            }
-            _ => {
-                let title = "this is not the action of a hook";
-                let label = "expected `exec(all, \"command\")` or `worker_call(method, module)`";
-                cx.translator.mistake(&action.span, title, label);
-            }
-        }
-    }
+    is_pool
 }

@@ -3,7 +3,7 @@
 use throng_base::units::show_count;
 use throng_load::scenario::Scheme;
 
-use super::context::{Context, Signals};
+use super::context::Context;
 use super::start::{Start, StartCurve, chain};
 use super::statement::UserSteps;
 use super::tree::{Call, Expr};
@@ -21,8 +21,6 @@ struct Pool<'e> {
     start: Start,
     /// The rate of `worker_start = linear(rate)`.
     rate: Option<Amount>,
-    /// The statements; of `parallel`, those of each thread.
-    bodies: Vec<&'e [Expr]>,
     call: &'e Call,
     expr: &'e Expr,
 }
@@ -47,15 +45,6 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
         let header = pool.call.options.iter().map(|option| option.span.end).max();
         comments.extend(cx.comments_to(header.unwrap_or(first)));
     }
-    // Of a signal, one step may be left out with its pool. So the first pass only collects them.
-    let mark = cx.mark();
-    users(cx, &pools);
-    cx.rewind(mark);
-    if !cx.translator.mistakes.is_empty() {
-        return None;
-    }
-    let Signals { given, awaited } = std::mem::take(&mut cx.signals);
-    cx.signals_known = Some(given.intersection(&awaited).take(CUES_MAX).cloned().collect());
     let (classes, length) = users(cx, &pools);
     let mut load = load(cx, &pools);
     if length.value > 0.0 {
@@ -68,7 +57,6 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
         params: cx.params(&load, &classes),
         load,
         classes,
-        thresholds: std::mem::take(&mut cx.thresholds),
         ..Draft::default()
     })
 }
@@ -141,17 +129,7 @@ fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Op
         cx.translator.mistake(&head, "the last worker of this pool starts too late", label);
         return None;
     }
-    let bodies = match &call.body[..] {
-        [only] => match only.call().filter(|call| call.name == "parallel") {
-            Some(parallel) => {
-                cx.translator.translated(&only.span, "parallel");
-                parallel.body.iter().filter_map(Expr::call).map(|one| &one.body[..]).collect()
-            }
-            None => vec![&call.body[..]],
-        },
-        body => vec![body],
-    };
-    Some(Pool { size, start, rate, bodies, call, expr })
+    Some(Pool { size, start, rate, call, expr })
 }
 
 /// Reports a worker, and whether it is the one that can be translated.
@@ -232,20 +210,14 @@ fn users(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> (Vec<DraftClass>, Amou
     let (mut classes, mut longest) = (Vec::new(), Amount::seconds(0.0));
     let weights = weights(cx, pools);
     for (index, (pool, weight)) in pools.iter().zip(weights).enumerate() {
-        for (thread, body) in pool.bodies.iter().enumerate() {
-            let mut user = UserSteps::default();
-            let mut steps = user.list(cx, body, 0);
-            user.finish(&mut steps);
-            let name = match pool.bodies.len() {
-                1 => format!("pool{}", index + 1),
-                _ => format!("pool{}_thread{}", index + 1, thread + 1),
-            };
-            if user.length().value > longest.value {
-                longest = user.length();
-            }
-            let on_error = Some(user.on_error());
-            classes.push(DraftClass { name, weight, steps, on_error });
+        let mut user = UserSteps::default();
+        let mut steps = user.list(cx, &pool.call.body, 0);
+        user.finish(&mut steps);
+        if user.length().value > longest.value {
+            longest = user.length();
         }
+        let (name, on_error) = (format!("pool{}", index + 1), Some(user.on_error()));
+        classes.push(DraftClass { name, weight, steps, on_error });
     }
     (classes, longest)
 }
@@ -265,25 +237,18 @@ fn weights(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<u32> {
 /// Returns the phases that start the workers of all pools.
 fn load(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<Yaml> {
     let [first, others @ ..] = pools else { return Vec::new() };
-    let threads: f64 = pools.iter().map(|pool| pool.size * pool.bodies.len() as f64).sum();
     let sizes: f64 = pools.iter().map(|pool| pool.size).sum();
     let span = first.call.option("worker_start").map_or(&first.expr.span, |value| &value.span);
-    if let (Some(rate), true) = (&first.rate, others.is_empty() && threads == sizes) {
+    if let (Some(rate), true) = (&first.rate, others.is_empty()) {
         cx.translator.translated(span, "worker_start");
         let size = first.call.option("size").and_then(|size| cx.count(size, "`size`"));
         return size.map(|size| linear(&size, rate)).into_iter().collect();
     }
-    let are_alike = |pool: &Pool<'_>| {
-        first.start.is_like(first.size, pool.start, pool.size)
-            && pool.bodies.len() == first.bodies.len()
-    };
+    let are_alike = |pool: &Pool<'_>| first.start.is_like(first.size, pool.start, pool.size);
     let (phases, difference) = if others.iter().all(are_alike) {
-        first.start.times(threads / first.size).phases(threads as u64)
+        first.start.times(sizes / first.size).phases(sizes as u64)
     } else {
-        let of_pool = |pool: &Pool<'_>| {
-            let threads = pool.bodies.len() as f64;
-            (pool.start.times(threads), pool.size * threads)
-        };
+        let of_pool = |pool: &Pool<'_>| (pool.start, pool.size);
         let (phases, how) = chain(&StartCurve { pools: pools.iter().map(of_pool).collect() });
         (phases, Some(format!("the pools start together, mixed by their sizes; {how}")))
     };
@@ -315,6 +280,3 @@ fn linear(size: &Amount, rate: &Amount) -> Yaml {
 /// Exponents of `pow`.
 const EXPONENT_MIN: f64 = 0.1;
 const EXPONENT_MAX: f64 = 10.0;
-
-/// Signals of a scenario.
-const CUES_MAX: usize = 64;

@@ -7,9 +7,10 @@ use throng_base::units::nearest;
 use super::context::Context;
 use super::loops;
 use super::message;
-use super::signal;
+use super::rows;
 use super::tree::{Call, Expr, ExprKind};
 use super::value::{Amount, seconds_text};
+use crate::step;
 use crate::yaml::Yaml;
 
 /// The translation of one user, statement after statement.
@@ -22,8 +23,6 @@ pub(super) struct UserSteps {
     times: Vec<Amount>,
     /// Whether something follows a request that may have failed.
     goes_on: bool,
-    /// Whether no later statement is reached.
-    is_over: bool,
     /// Whether the statement is in a paced loop.
     pub(super) is_paced: bool,
     /// Whether another statement than a request follows in the same list.
@@ -51,9 +50,6 @@ impl UserSteps {
         let mut steps: Vec<Yaml> = Vec::new();
         let mut comments = Vec::new();
         for (index, expr) in body.iter().enumerate() {
-            if self.is_over {
-                break;
-            }
             let next = body.get(index + 1).and_then(Expr::call);
             self.is_followed =
                 next.is_some_and(|call| !["request", "wait_finish"].contains(&&*call.name));
@@ -74,7 +70,7 @@ impl UserSteps {
             steps.push(Yaml::text("close"));
         }
         if steps.is_empty() {
-            steps.push(Yaml::entry("wait", Yaml::plain("1ms")));
+            steps.push(step::wait("1ms"));
         }
     }
 
@@ -125,12 +121,6 @@ impl UserSteps {
             ("connect_sync", [host, port]) => self.connect(cx, span, (host, port), true),
             ("request" | "request_sync", [] | [_]) => self.request(cx, span, call),
             ("send", [message]) => self.send(cx, span, message),
-            ("start_receivers", _) => {
-                let remedy = "it starts servers for the other pools: start one beside the run, for \
-                              example `throng serve ok`";
-                cx.translator.not_supported(span, "start_receivers", remedy);
-                Vec::new()
-            }
             (name @ ("wait_finish" | "disconnect"), []) => {
                 cx.translator.translated(span, name);
                 let closed = self.link_when_closed();
@@ -139,38 +129,7 @@ impl UserSteps {
             }
             ("wait", [time]) => self.wait(cx, time, depth),
             ("loop", []) => loops::translate(self, cx, expr, call, depth),
-            ("ignore_failure", _) => self.ignore_failure(cx, expr, call, depth),
-            ("set_signal", [name]) => signal::give(cx, span, name),
-            ("set_signal", [name, count]) => {
-                if cx.plain_count(count, "the number of signals").is_some_and(|count| count > 1.0) {
-                    let how = "a signal is given once: the steps that wait for it go on at once";
-                    cx.translator.approximated(span, "set_signal count", how);
-                }
-                signal::give(cx, span, name)
-            }
-            ("wait_signal", [name, rest @ ..]) if rest.len() <= 2 => {
-                signal::wait_for(cx, span, name, rest)
-            }
-            ("error", _) => {
-                let how = "MZBench counts the worker as failed; the user of the scenario ends here \
-                           without an error";
-                cx.translator.approximated(span, "error", how);
-                self.is_over = true;
-                Vec::new()
-            }
-            ("parallel", _) => {
-                let remedy = "a user does one thing at a time: make a pool of each thread";
-                cx.translator.not_supported(span, "parallel", remedy);
-                Vec::new()
-            }
-            ("print" | "dump", _) => {
-                cx.translator.not_needed(span, &*call.name, "`throng try` shows what a user does");
-                Vec::new()
-            }
-            (name, _) if VALUES.contains(&name) => {
-                cx.translator.not_needed(span, name, "its value is not used");
-                Vec::new()
-            }
+            (name, _) if cx.translator.has_row(span, rows::STATEMENTS, name) => Vec::new(),
             (name, _) => {
                 unknown(cx, span, name);
                 Vec::new()
@@ -253,12 +212,7 @@ impl UserSteps {
     fn send(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, message: &Expr) -> Vec<Yaml> {
         let mut steps = self.connected(cx, span, "send");
         cx.translator.translated(span, "send");
-        let message = message::send(cx, Some(message));
-        let mut entries = match message.is_text() {
-            true => vec![("text".to_owned(), message)],
-            false => message.entries(),
-        };
-        entries.push(("reply".to_owned(), Yaml::plain("false")));
+        let entries = [("text", message::send(cx, Some(message))), ("reply", Yaml::plain("false"))];
         steps.push(Yaml::entry("send", Yaml::map(entries)));
         steps
     }
@@ -285,27 +239,17 @@ impl UserSteps {
     }
 
     fn wait(&mut self, cx: &mut Context<'_, '_>, time: &Expr, depth: usize) -> Vec<Yaml> {
-        if let Some(text) = random_wait(cx, time) {
-            return text.map(|text| Yaml::entry("wait", Yaml::plain(text))).into_iter().collect();
+        if let ExprKind::Quantity(number, _) = &time.kind
+            && number.call().is_some_and(|call| !["var", "numvar"].contains(&&*call.name))
+        {
+            let remedy = "write the time, for example `wait: uniform(1s, 5s)`";
+            cx.translator.not_supported(&time.span, "wait", remedy);
+            return Vec::new();
         }
         let Some(amount) = cx.time(time, "the time of `wait`") else { return Vec::new() };
         cx.translator.translated(&time.span, "wait");
         self.takes(amount.clone(), depth);
-        vec![Yaml::entry("wait", Yaml::plain(amount.text))]
-    }
-
-    fn ignore_failure(
-        &mut self,
-        cx: &mut Context<'_, '_>,
-        expr: &Expr,
-        call: &Call,
-        depth: usize,
-    ) -> Vec<Yaml> {
-        let how = "`on_error: continue` is for all steps of the user";
-        cx.translator.approximated(&expr.span, "ignore_failure", how);
-        self.goes_on = true;
-        let body: Vec<Expr> = call.arguments.iter().chain(&call.body).cloned().collect();
-        self.list(cx, &body, depth)
+        vec![step::wait(amount.text)]
     }
 
     /// Marks that steps follow a request that may have failed.
@@ -360,34 +304,9 @@ fn server_of(cx: &mut Context<'_, '_>, span: &Range<usize>, (host, port): (&Expr
     }
 }
 
-/// Returns the think time of `wait(random_number(1, 5) sec)`: `None` if it is another one, and
-/// `Some(None)` after a mistake.
-fn random_wait(cx: &mut Context<'_, '_>, time: &Expr) -> Option<Option<String>> {
-    let ExprKind::Quantity(number, unit) = &time.kind else { return None };
-    let call = number.call().filter(|call| call.name == "random_number")?;
-    let bound = |cx: &mut Context<'_, '_>, expr: &Expr| {
-        let kind = ExprKind::Quantity(Box::new(expr.clone()), unit.clone());
-        cx.time(&Expr { span: expr.span.clone(), kind }, "the time of `wait`")
-    };
-    let (least, most) = match &call.arguments[..] {
-        [most] => (Some(Amount::seconds(0.0)), bound(cx, most)),
-        [least, most] => (bound(cx, least), bound(cx, most)),
-        _ => return None,
-    };
-    let (Some(least), Some(most)) = (least, most) else { return Some(None) };
-    if least.value >= most.value {
-        let label = "expected the smaller one first";
-        cx.translator.mistake(&number.span, "there is no number between these two", label);
-        return Some(None);
-    }
-    let how = "MZBench waits for a whole number of units; the scenario for any time between";
-    cx.translator.approximated(&time.span, "wait", how);
-    Some(Some(format!("uniform({}, {})", seconds_text(least.value), seconds_text(most.value))))
-}
-
 /// Reports a statement that neither MZBench nor the tcp_worker has.
 fn unknown(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &str) {
-    let Some(near) = nearest(name, STATEMENTS.iter().copied()) else {
+    let Some(near) = nearest(name, STEPS.into_iter()) else {
         let remedy = "the code of this function is not here: write what it sends and expects as \
                       steps";
         return cx.translator.not_supported(span, name, remedy);
@@ -411,46 +330,18 @@ const NOT_AWAITED: &str = "request does not wait for its answer, and the scenari
 const ANY_ANSWER: &str = "tcp_worker takes any data for the answer, and so does the scenario: it \
     waits for one byte and ignores the rest; if you know the answer, write `expect: ok`";
 
-/// Statements that are known here.
-const STATEMENTS: [&str; 16] = [
+/// Statements that become steps.
+const STEPS: [&str; 9] = [
     "connect",
     "connect_sync",
     "disconnect",
-    "error",
-    "ignore_failure",
     "loop",
-    "parallel",
-    "print",
     "request",
     "request_sync",
     "send",
-    "set_signal",
-    "start_receivers",
     "wait",
     "wait_finish",
-    "wait_signal",
 ];
 
 /// Statements that have others in them.
-const BLOCKS: [&str; 4] = ["ignore_failure", "loop", "parallel", "thread"];
-
-/// Functions that only have a value.
-const VALUES: [&str; 17] = [
-    "choose",
-    "concat",
-    "numvar",
-    "random_binary",
-    "random_list",
-    "random_number",
-    "random_string",
-    "resource",
-    "round_robin",
-    "seq",
-    "sprintf",
-    "t",
-    "term_to_binary",
-    "thread",
-    "tokens",
-    "var",
-    "term",
-];
+const BLOCKS: [&str; 3] = ["ignore_failure", "loop", "parallel"];

@@ -59,22 +59,13 @@ fn tuple(term: &Term, items: &[Term]) -> ExprKind {
         }
         ("pool" | "loop", [options]) => call.options = read_options(options),
         ("make_install" | "defaults", [options]) => call.options = read_options(options),
-        ("pre_hook" | "post_hook" | "ignore_failure", values) => {
+        ("pre_hook" | "post_hook" | "ignore_failure" | "parallel", values) => {
             let all = values.iter().flat_map(|one| one.list().unwrap_or(std::slice::from_ref(one)));
             call.body = all.map(expr).collect();
         }
-        ("parallel", threads) => call.body = threads.iter().map(thread).collect(),
         _ => call.arguments = values.iter().map(expr).collect(),
     }
     ExprKind::Call(Box::new(call))
-}
-
-/// Returns a thread with these statements.
-fn thread(term: &Term) -> Expr {
-    let statements = term.list().unwrap_or(std::slice::from_ref(term));
-    let body = statements.iter().map(expr).collect();
-    let call = Call { name: "thread".to_owned(), body, ..Call::default() };
-    Expr { span: term.span.clone(), kind: ExprKind::Call(Box::new(call)) }
 }
 
 /// Reads `[{key, value}, ...]`. What is no such pair becomes an option without a name, which is

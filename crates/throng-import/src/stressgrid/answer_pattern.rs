@@ -6,7 +6,7 @@ use crate::json_pointer::JsonPointer;
 use super::device::Device;
 use super::elixir::{Expr, ExprKind};
 use super::pattern::binds;
-use super::value::{AnswerPart, AnswerPlace, Binding};
+use super::value::{AnswerPart, Binding};
 
 impl Device<'_, '_> {
     /// Returns the JSON that a pattern demands, in the words of `expect`. Reports the parts that a
@@ -54,20 +54,8 @@ impl Device<'_, '_> {
         Json::any()
     }
 
-    /// Binds the names in a pattern for JSON that a step before has received. Reports the values
-    /// in it: the scenario does not demand them.
-    pub(super) fn bind_later(&mut self, pattern: &Expr, part: &AnswerPart) {
-        if !has_no_value(&self.demanded(pattern)) {
-            let remedy = "what it demands, write as `expect` of the step that the value comes from";
-            self.translator.not_checked(&pattern.span, "pattern", remedy);
-        }
-        self.bind_json(pattern, part);
-        self.translator.translated(&pattern.span, "match");
-    }
-
     /// Binds the names in a pattern for JSON.
     pub(super) fn bind_json(&mut self, pattern: &Expr, part: &AnswerPart) {
-        let AnswerPlace::Json(pointer) = &part.place else { return };
         match &pattern.kind {
             ExprKind::Name(name) => {
                 self.bindings.insert(name.clone(), Binding::Answer(part.clone()));
@@ -75,12 +63,12 @@ impl Device<'_, '_> {
             ExprKind::Map(entries) => {
                 for (key, value) in entries {
                     let Some(key) = key.literal() else { continue };
-                    self.bind_json(value, &part.at(pointer.join(key)));
+                    self.bind_json(value, &part.at(part.place.join(key)));
                 }
             }
             ExprKind::List(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.bind_json(item, &part.at(pointer.join(&index.to_string())));
+                    self.bind_json(item, &part.at(part.place.join(&index.to_string())));
                 }
             }
             _ => {}
@@ -91,7 +79,7 @@ impl Device<'_, '_> {
 impl AnswerPart {
     /// Returns the part of the same answer at this place.
     fn at(&self, pointer: JsonPointer) -> Self {
-        Self { captures: self.captures.clone(), place: AnswerPlace::Json(pointer) }
+        Self { captures: self.captures.clone(), place: pointer }
     }
 }
 

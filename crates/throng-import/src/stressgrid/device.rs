@@ -6,9 +6,11 @@ use throng_base::units::nearest;
 
 use super::elixir::{Call, Expr, ExprKind, Script};
 use super::pattern::binds;
+use super::rows::CALLS;
 use super::value::Binding;
 use crate::names::Names;
 use crate::source::Span;
+use crate::step;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -40,8 +42,6 @@ pub(super) struct Device<'t, 'a> {
     pub(super) timings: BTreeSet<String>,
     /// Notes that the report has once.
     pub(super) told: BTreeSet<&'static str>,
-    /// Variables of stored values that are whole numbers: a scenario computes with them.
-    pub(super) numbers: Vec<String>,
 }
 
 /// A step that is written when the whole script is read: later statements may add captures to it.
@@ -67,7 +67,6 @@ impl<'t, 'a> Device<'t, 'a> {
             transactions: 0,
             timings: BTreeSet::new(),
             told: BTreeSet::new(),
-            numbers: Vec::new(),
         }
     }
 
@@ -125,8 +124,10 @@ impl<'t, 'a> Device<'t, 'a> {
             ExprKind::Match(pattern, value) => self.matched(pattern, value),
             ExprKind::Call(call) => self.call(statement, call, None),
             ExprKind::Other(word) => {
-                let remedy = "write its steps by hand: `if` and `choose` are steps";
-                self.translator.not_supported(&statement.span, word, remedy);
+                if !self.translator.has_row(&statement.span, CALLS, word) {
+                    let remedy = "write its steps by hand: `if` and `choose` are steps";
+                    self.translator.not_supported(&statement.span, word, remedy);
+                }
                 Vec::new()
             }
             ExprKind::Name(name) if !self.bindings.contains_key(name) => {
@@ -144,26 +145,6 @@ impl<'t, 'a> Device<'t, 'a> {
         self.report_names_bound_again(pattern);
         if let Some(call) = value.call().filter(|call| makes_traffic(call)) {
             return self.call(value, call, Some(pattern));
-        }
-        if let (ExprKind::Tuple(pair), ExprKind::Name(name)) = (&pattern.kind, &value.kind)
-            && let ([kind, json], Some(Binding::Answer(part))) =
-                (&pair[..], self.bindings.get(name).cloned())
-            && kind.literal() == Some("json")
-        {
-            self.bind_later(json, &part);
-            return Vec::new();
-        }
-        if let Some((name, part)) = self.header_of(pattern, value) {
-            self.bindings.insert(name, Binding::Answer(part));
-            self.translator.translated(&pattern.span, "match");
-            return Vec::new();
-        }
-        if let (ExprKind::Map(_) | ExprKind::List(_), ExprKind::Name(name)) =
-            (&pattern.kind, &value.kind)
-            && let Some(Binding::Answer(part)) = self.bindings.get(name).cloned()
-        {
-            self.bind_later(pattern, &part);
-            return Vec::new();
         }
         if !binds(pattern) && !value.any(&|part| part.call().is_some_and(makes_traffic)) {
             let remedy = "a check of a value: write it as `expect` of the step that it comes from";
@@ -198,9 +179,8 @@ impl<'t, 'a> Device<'t, 'a> {
         match self.value(value) {
             Ok(value_of) if value_of.varies() => {
                 self.translator.translated(&value.span, "match");
-                let name = self.new_name(name);
-                let set =
-                    Yaml::entry("set", Yaml::map([(name.clone(), Yaml::text(value_of.text))]));
+                let name = self.names.another(name);
+                let set = step::set(&*name, value_of.text);
                 let stored = super::value::Value { text: format!("${{{name}}}"), is_number: false };
                 (Binding::Value(stored), vec![ready(set)])
             }
@@ -220,10 +200,8 @@ impl<'t, 'a> Device<'t, 'a> {
         let span = &expr.span;
         let arguments = &call.arguments[..];
         match &*call.name {
-            "delay" => self.delay(span, arguments),
-            "Process.sleep" | ":timer.sleep" => self.delay(span, arguments),
-            "if" | "unless" => self.branch(span, call),
-            "for" | "Enum.each" => self.turns(span, call),
+            "delay" | "Process.sleep" | ":timer.sleep" => self.delay(span, arguments),
+            "Enum.each" => self.turns(span, call),
             "get" | "head" | "post" | "put" | "patch" | "delete" | "options" => {
                 self.http(span, call, pattern)
             }
@@ -231,37 +209,10 @@ impl<'t, 'a> Device<'t, 'a> {
             name if name.starts_with("ws_") && FUNCTIONS.contains(&name) => {
                 self.web_socket(span, call, pattern)
             }
-            "start_timing" | "stop_timing" | "stop_start_timing" => {
-                let how = "its other end is in another list of statements, or the times overlap: \
-                           left out; write a `transaction`";
-                self.translator.approximated(span, &*call.name, how);
-                Vec::new()
-            }
-            "inc_counter" => {
-                let why = "throng counts what each kind of step does; a step with a `name` has a \
-                           row of its own";
-                self.translator.not_needed(span, "inc_counter", why);
-                Vec::new()
-            }
-            "IO.puts" | "IO.inspect" => {
-                self.translator.not_needed(
-                    span,
-                    &*call.name,
-                    "`throng try` shows what a user does",
-                );
-                Vec::new()
-            }
-            "init_second_connection" => {
-                let remedy = "a user has one connection: make a class of users for the other";
-                self.translator.not_supported(span, "init_second_connection", remedy);
-                Vec::new()
-            }
-            name if VALUES.contains(&name) => {
-                self.translator.not_needed(span, name, "its value is not used");
-                Vec::new()
-            }
             name => {
-                self.unknown(span, name);
+                if !self.translator.has_row(span, CALLS, name) {
+                    self.unknown(span, name);
+                }
                 Vec::new()
             }
         }
@@ -291,17 +242,9 @@ impl<'t, 'a> Device<'t, 'a> {
             [ms, ratio] => (number(self, ms), number(self, ratio)),
             _ => (None, None),
         };
-        let random = match arguments {
-            [ms] => self.value(ms).ok().and_then(|value| random_bounds(&value.text)),
-            _ => None,
-        };
-        if let Some((least, most)) = random.filter(|(least, most)| least < most) {
-            self.translator.translated(span, "delay");
-            return vec![wait(&format!("uniform({least}ms, {most}ms)"))];
-        }
         let varies = |device: &mut Self, expr: &Expr| match device.value(expr) {
             Ok(value) => value.text.contains("${"),
-            Err(_) => matches!(expr.kind, ExprKind::Access(..) | ExprKind::Name(_)),
+            Err(_) => !matches!(expr.kind, ExprKind::Text(_)),
         };
         if (1..=2).contains(&arguments.len()) && arguments.iter().any(|it| varies(self, it)) {
             let remedy = "a think time is known before the run: write it, or `uniform(1s, 2s)`";
@@ -333,15 +276,7 @@ fn makes_traffic(call: &Call) -> bool {
 
 /// Reports whether a value is a message of random bytes.
 fn is_random_message(value: &Expr) -> bool {
-    value.call().is_some_and(|call| ["random_bytes", "payload"].contains(&&*call.name))
-}
-
-/// Returns the bounds in `${random(a,b)}`.
-fn random_bounds(text: &str) -> Option<(u64, u64)> {
-    let bounds = text.strip_prefix("${random(")?.strip_suffix(")}")?;
-    let (least, most) = bounds.split_once(',')?;
-    let bound = |text: &str| text.parse().ok().filter(|bound| *bound <= DELAY_MAX_MS as u64);
-    Some((bound(least)?, bound(most)?))
+    value.call().is_some_and(|call| call.name == "random_bytes")
 }
 
 /// Returns a step that nothing changes any more.
@@ -351,11 +286,11 @@ pub(super) fn ready(step: Yaml) -> Step {
 
 /// Returns a think time.
 pub(super) fn wait(time: &str) -> Step {
-    ready(Yaml::entry("wait", Yaml::plain(time)))
+    ready(step::wait(time))
 }
 
-/// Functions of a script that are known here.
-pub(super) const FUNCTIONS: [&str; 37] = [
+/// Functions of Stressgrid, and of Elixir where they have statements.
+pub(super) const FUNCTIONS: [&str; 31] = [
     "delay",
     "start_timing",
     "stop_timing",
@@ -363,7 +298,6 @@ pub(super) const FUNCTIONS: [&str; 37] = [
     "inc_counter",
     "random_bits",
     "random_bytes",
-    "payload",
     "get",
     "head",
     "options",
@@ -387,25 +321,11 @@ pub(super) const FUNCTIONS: [&str; 37] = [
     "init_second_connection",
     "send",
     "recv",
-    "if",
-    "for",
     "Enum.each",
-    "Enum.random",
-    "Process.sleep",
-    "to_string",
 ];
 
 /// Functions that only have a value.
-const VALUES: [&str; 8] = [
-    "random_bits",
-    "random_bytes",
-    "payload",
-    "to_string",
-    "Enum.random",
-    ":rand.uniform",
-    "Map.get",
-    "Jason.encode!",
-];
+const VALUES: [&str; 2] = ["random_bits", "random_bytes"];
 
 /// Longest delay: a year.
 const DELAY_MAX_MS: f64 = 366.0 * 86_400_000.0;

@@ -1,5 +1,5 @@
-//! The part of Elixir that Stressgrid's documentation shows: calls, literals, matches, `if`, `for`
-//! and `Enum.each`.
+//! The part of Elixir that Stressgrid's documentation shows: calls, literals, matches and
+//! `Enum.each`.
 
 mod lexer;
 mod parser;
@@ -46,11 +46,11 @@ pub(super) enum ExprKind {
     Operation(&'static str, Box<Expr>, Box<Expr>),
     /// `pattern = value`.
     Match(Box<Expr>, Box<Expr>),
-    /// `name(arguments)`, with the blocks of `do ... else ... end`, or of `fn`.
+    /// `name(arguments)`, or `fn arguments -> block end`.
     Call(Box<Call>),
     /// `^name`: the value of the name, in a pattern.
     Pinned(Box<Expr>),
-    /// What is read and not understood: `case`, `try`.
+    /// What is read and not understood: `if`, `case`, `try`.
     Other(String),
 }
 
@@ -60,10 +60,8 @@ pub(super) struct Call {
     /// `get`, `Enum.each`, `:rand.uniform`.
     pub(super) name: String,
     pub(super) arguments: Vec<Expr>,
-    /// The statements of `do`; of `fn`, its body.
+    /// The statements of `fn`.
     pub(super) block: Vec<Expr>,
-    /// The statements of `else`.
-    pub(super) otherwise: Vec<Expr>,
 }
 
 impl Script {
@@ -90,9 +88,7 @@ impl Expr {
                 ExprKind::Access(a, b) | ExprKind::Operation(_, a, b) | ExprKind::Match(a, b) => {
                     a.any(fits) || b.any(fits)
                 }
-                ExprKind::Call(call) => {
-                    all(&call.arguments) || all(&call.block) || all(&call.otherwise)
-                }
+                ExprKind::Call(call) => all(&call.arguments) || all(&call.block),
                 ExprKind::Pinned(name) => name.any(fits),
                 ExprKind::Number(_)
                 | ExprKind::Literal(_)

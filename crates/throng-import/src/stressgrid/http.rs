@@ -5,7 +5,7 @@ use throng_load::scenario::{HeaderPlace, is_token};
 use super::answer_pattern::has_no_value;
 use super::device::{Device, Step, Wire};
 use super::elixir::{Call, Expr, ExprKind};
-use super::value::{AnswerPart, AnswerPlace, Binding, Captures};
+use super::value::{AnswerPart, Binding, Captures};
 use crate::headers::Headers;
 use crate::json::Json;
 use crate::json_pointer::JsonPointer;
@@ -184,26 +184,20 @@ impl Device<'_, '_> {
             return demands;
         };
         let [status, headers, body] = &parts[..] else { return demands };
-        let part = |place| AnswerPart { captures: captures.clone(), place };
-        let of_status = Binding::Answer(part(AnswerPlace::Status));
-        for (expr, binding) in [(status, of_status), (headers, Binding::Headers(captures.clone()))]
+        for (expr, what) in
+            [(status, "the status"), (headers, "the headers"), (body, "the whole answer")]
         {
             if let ExprKind::Name(name) = &expr.kind {
-                self.bindings.insert(name.clone(), binding);
+                self.bindings.insert(name.clone(), Binding::Unknown(what));
             }
         }
-        let part = part(AnswerPlace::Json(JsonPointer::default()));
-        match &body.kind {
-            ExprKind::Tuple(json) if json.first().and_then(Expr::literal) == Some("json") => {
-                if let Some(json) = json.get(1) {
-                    demands.json = Some(self.demanded(json)).filter(|json| !has_no_value(json));
-                    self.bind_json(json, &part);
-                }
-            }
-            ExprKind::Name(name) => {
-                self.bindings.insert(name.clone(), Binding::Answer(part));
-            }
-            _ => {}
+        if let ExprKind::Tuple(parts) = &body.kind
+            && let [kind, json] = &parts[..]
+            && kind.literal() == Some("json")
+        {
+            demands.json = Some(self.demanded(json)).filter(|json| !has_no_value(json));
+            let part = AnswerPart { captures: captures.clone(), place: JsonPointer::default() };
+            self.bind_json(json, &part);
         }
         let status = status.whole().and_then(|status| u16::try_from(status).ok());
         demands.status = status.filter(|status| (100..600).contains(status));
@@ -226,7 +220,7 @@ impl Demands {
 }
 
 /// Returns the value of `capture`.
-pub(super) fn captures_yaml(captures: &[(String, AnswerPlace)]) -> Yaml {
+pub(super) fn captures_yaml(captures: &[(String, JsonPointer)]) -> Yaml {
     Yaml::map(captures.iter().map(|(name, place)| (name.clone(), place.write())))
 }
 

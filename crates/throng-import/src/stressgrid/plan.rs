@@ -1,11 +1,12 @@
 //! A plan: the JSON that a client sends to Stressgrid's coordinator.
 
 use serde_json::Value;
-use throng_load::scenario::Diagnostic;
+use throng_load::scenario::{Diagnostic, YamlKind, YamlNode};
 
 use super::load::{RampShape, Ramps};
 use crate::expected::one_of;
-use crate::source::{Source, Span};
+use crate::fields::{Fields, one_or_more};
+use crate::source::Span;
 use crate::translator::Translator;
 
 /// A `start_run`.
@@ -31,159 +32,130 @@ pub(super) struct Block {
 
 /// Reads a plan. `None` if it has mistakes, which are reported.
 pub(super) fn read(translator: &mut Translator<'_>) -> Option<RunPlan> {
-    let source = translator.source;
-    let root: Value = match serde_json::from_str(source.text) {
+    let root = match YamlNode::parse(translator.source.text) {
         Ok(root) => root,
-        Err(error) => {
-            let span = source.char_at(offset(&source, error.line(), error.column()));
-            let what = error.to_string();
-            let label = what.split(" at line").next().unwrap_or_default().to_owned();
-            let title = "the plan is not JSON";
-            translator.mistakes.push(Diagnostic::new(span, title, label));
+        Err(mistake) => {
+            let title = "the plan is not JSON".to_owned();
+            translator.mistakes.push(Diagnostic { title, ..mistake });
             return None;
         }
     };
-    let messages = match &root {
-        Value::Array(messages) => messages.clone(),
-        message => vec![message.clone()],
-    };
     let mut run = None;
-    for message in &messages {
-        let names = message.as_object().map(|object| object.keys().cloned().collect::<Vec<_>>());
-        let name = match (names.as_deref(), message.as_str()) {
-            (Some([name]), _) => name.clone(),
-            (_, Some(name)) => name.to_owned(),
-            _ => {
-                let label = "expected an object with `start_run`";
-                translator.mistake(&(0..1), "this message of the plan cannot be read", label);
-                continue;
-            }
+    for message in one_or_more(&root) {
+        let (key, body) = match &message.kind {
+            YamlKind::Map(entries) if entries.len() == 1 => (&entries[0].0, &entries[0].1),
+            _ => (message, message),
         };
-        let span = find(&source, &name, 0);
-        match &*name {
-            "start_run" | "run_plan" if run.is_none() => run = Some((name.clone(), span)),
+        let Some(name) = key.scalar() else {
+            let label = "expected an object with `start_run`";
+            translator.mistake(&message.span, "this message of the plan cannot be read", label);
+            continue;
+        };
+        match name {
+            "start_run" | "run_plan" if run.is_none() => run = Some((body, &key.span)),
             "start_run" | "run_plan" => {
                 let remedy =
                     "a scenario is one run: import each `start_run` from a file of its own";
-                translator.not_supported(&span, name, remedy);
+                translator.not_supported(&key.span, name, remedy);
             }
-            "abort_run" => translator.not_needed(&span, name, "`throng ctl` ends a run"),
+            "abort_run" => translator.not_needed(&key.span, name, "`throng ctl` ends a run"),
             "remove_report" => {
-                translator.not_needed(&span, name, "the report of a run is a file");
+                translator.not_needed(&key.span, name, "the report of a run is a file");
             }
-            _ => unknown(translator, &span, "message", &name, &MESSAGES),
+            _ => {
+                let title = format!("a plan has no message `{name}`");
+                translator.mistake(&key.span, title, one_of(name, &MESSAGES));
+            }
         }
     }
-    let Some((name, span)) = run else {
+    let Some((body, span)) = run else {
         let label = "expected `[{\"start_run\": {...}}]`";
         translator.mistake(&(0..1), "the plan starts no run", label);
         return None;
     };
-    let body = messages.iter().find_map(|message| message.get(&name))?;
-    let plan = read_run(translator, body, &span);
+    let plan = read_run(translator, body, span);
     plan.filter(|_| translator.mistakes.is_empty())
 }
 
-fn read_run(translator: &mut Translator<'_>, run: &Value, span: &Span) -> Option<RunPlan> {
-    let source = translator.source;
-    let Some(fields) = run.as_object() else {
-        let label = "expected an object with `addresses`, `blocks` and `opts`";
-        translator.mistake(span, "`start_run` is not an object", label);
-        return None;
+fn read_run(translator: &mut Translator<'_>, run: &YamlNode, span: &Span) -> Option<RunPlan> {
+    let fields = Fields::read(translator, run, "`start_run`", &RUN_KEYS)?;
+    let (address_span, addresses) = match fields.entry("addresses") {
+        Some((span, addresses)) => (span, one_or_more(addresses)),
+        None => (span.clone(), Vec::new()),
     };
-    for key in fields.keys().filter(|key| !RUN_KEYS.contains(&&***key)) {
-        unknown(translator, &find(&source, key, span.start), "key", key, &RUN_KEYS);
-    }
-    let addresses = fields.get("addresses").and_then(Value::as_array).cloned().unwrap_or_default();
-    let address_span = find(&source, "addresses", span.start);
-    let address_span = if address_span.is_empty() { span.clone() } else { address_span };
     if addresses.len() > 1 {
         let remedy = "a scenario has one target: give a name that stands for all addresses";
         translator.not_supported(&address_span, "addresses", remedy);
     }
-    let address = addresses.first();
-    let text = |key: &str| address.and_then(|it| it.get(key)).and_then(Value::as_str);
-    let Some(host) = text("host").map(str::to_owned) else {
+    let address = match addresses.first() {
+        Some(address) => Fields::read_any(translator, address, "an address")?,
+        None => Fields::default(),
+    };
+    let text = |key: &str| address.get(key).and_then(YamlNode::scalar);
+    let Some(host) = text("host") else {
         let label = "expected `\"addresses\": [{\"host\": \"...\", \"port\": 80}]`";
         translator.mistake(&address_span, "the run has no address", label);
         return None;
     };
-    let protocol = text("protocol").unwrap_or("http").to_owned();
-    let port = address.and_then(|it| it.get("port")).map_or(Some(80), Value::as_u64);
-    let port = port.filter(|port| (1..65_536).contains(port));
-    if port.is_none() {
-        let span = find(&source, "port", address_span.start);
-        translator.mistake(&span, "this is not a port", "expected a number from 1 to 65535");
-    } else if addresses.len() == 1 {
+    let port = match address.get("port") {
+        Some(port) => number(translator, port, "this port", 1..=65_535),
+        None => Some(80),
+    };
+    if port.is_some() && addresses.len() == 1 {
         translator.translated(&address_span, "addresses");
     }
-    let blocks = read_blocks(translator, fields, span);
-    let ramps = read_opts(translator, fields.get("opts"), span);
+    let (host, protocol) = (host.to_owned(), text("protocol").unwrap_or("http").to_owned());
+    let blocks = read_blocks(translator, &fields, span);
+    let ramps = read_opts(translator, &fields, span);
     Some(RunPlan { host, port: port?, protocol, address: address_span, blocks, ramps: ramps? })
 }
 
-fn read_blocks(
-    translator: &mut Translator<'_>,
-    fields: &serde_json::Map<String, Value>,
-    span: &Span,
-) -> Vec<Block> {
-    let source = translator.source;
-    let list = fields.get("blocks").and_then(Value::as_array).cloned().unwrap_or_default();
-    let at = find(&source, "blocks", span.start);
-    let at = if at.is_empty() { span.clone() } else { at };
+fn read_blocks(translator: &mut Translator<'_>, fields: &Fields<'_>, span: &Span) -> Vec<Block> {
+    let (at, list) = match fields.entry("blocks") {
+        Some((span, blocks)) => (span, one_or_more(blocks)),
+        None => (span.clone(), Vec::new()),
+    };
     if list.is_empty() {
         let label = "expected `\"blocks\": [{\"script\": \"...\", \"size\": 1000}]`";
         translator.mistake(&at, "the run has no blocks", label);
     }
-    let (mut blocks, mut from) = (Vec::new(), at.start);
-    for block in &list {
-        let known = ["script", "params", "size"];
-        for key in block.as_object().into_iter().flat_map(|block| block.keys()) {
-            if !known.contains(&&**key) {
-                unknown(translator, &find(&source, key, at.start), "key", key, &known);
-            }
-        }
-        let script = block.get("script").or(fields.get("script")).and_then(Value::as_str);
-        let script_at = find(&source, "script", from);
-        from = script_at.end;
-        let size = block.get("size").and_then(Value::as_u64).filter(|size| *size > 0);
-        let Some((script, size)) = script.zip(size) else {
+    let mut blocks = Vec::new();
+    for block in list {
+        let keys = ["script", "params", "size"];
+        let Some(block) = Fields::read(translator, block, "a block", &keys) else { continue };
+        let script = block.entry("script").or(fields.entry("script"));
+        let script = script.and_then(|(span, script)| Some((span, script.scalar()?)));
+        let size = block.get("size").and_then(YamlNode::scalar);
+        let size = size.and_then(|size| size.parse().ok()).filter(|size| *size > 0);
+        let Some(((script_at, script), size)) = script.clone().zip(size) else {
             let key = if script.is_none() { "script" } else { "size" };
             let label = "expected `{\"script\": \"delay(1000)\", \"size\": 1000}`";
             translator.mistake(&at, format!("a block has no `{key}`"), label);
             continue;
         };
-        let params = block.get("params").cloned().unwrap_or_default();
+        let params = block.get("params").and_then(|params| {
+            serde_json::from_str(&translator.source.text[params.span.clone()]).ok()
+        });
         translator.translated(&script_at, "block");
-        blocks.push(Block { script: script.to_owned(), params, size, span: script_at });
+        let (script, params) = (script.to_owned(), params.unwrap_or_default());
+        blocks.push(Block { script, params, size, span: script_at });
     }
     blocks
 }
 
-fn read_opts(translator: &mut Translator<'_>, opts: Option<&Value>, span: &Span) -> Option<Ramps> {
-    let source = translator.source;
-    let at = find(&source, "opts", span.start);
-    let at = if at.is_empty() { span.clone() } else { at };
-    let keys = ["ramp_steps", "rampup_step_ms", "sustain_ms", "rampdown_step_ms"];
-    for key in opts.and_then(Value::as_object).into_iter().flat_map(|opts| opts.keys()) {
-        if !keys.contains(&&**key) {
-            unknown(translator, &find(&source, key, at.start), "option", key, &keys);
-        }
-    }
-    let mut number = |key: &str, default: u64, least: u64| {
-        let Some(value) = opts.and_then(|opts| opts.get(key)) else { return Some(default) };
-        let number = value.as_u64().filter(|number| (least..=MILLIS_MAX).contains(number));
-        if number.is_none() {
-            let span = find(&source, key, at.start);
-            let label = format!("expected a whole number from {least} to {MILLIS_MAX}");
-            translator.mistake(&span, format!("`{key}` cannot be read"), label);
-        }
-        number
+fn read_opts(translator: &mut Translator<'_>, run: &Fields<'_>, span: &Span) -> Option<Ramps> {
+    let (at, opts) = match run.entry("opts") {
+        Some((at, opts)) => (at, Fields::read(translator, opts, "`opts`", &OPTIONS)?),
+        None => (span.clone(), Fields::default()),
     };
-    let steps = number("ramp_steps", 100, 1);
-    let up_ms = number("rampup_step_ms", 1000, 1);
-    let sustain_ms = number("sustain_ms", 300_000, 0);
-    let down_ms = number("rampdown_step_ms", up_ms.unwrap_or(1000), 1);
+    let mut millis = |key: &str, default: u64, least: u64| match opts.get(key) {
+        Some(value) => number(translator, value, &format!("`{key}`"), least..=MILLIS_MAX),
+        None => Some(default),
+    };
+    let steps = millis("ramp_steps", 100, 1);
+    let up_ms = millis("rampup_step_ms", 1000, 1);
+    let sustain_ms = millis("sustain_ms", 300_000, 0);
+    let down_ms = millis("rampdown_step_ms", up_ms.unwrap_or(1000), 1);
     let shape = RampShape::Stairs { steps: steps?, up_ms: up_ms?, down_ms: down_ms? };
     if steps?.saturating_mul(up_ms?.max(down_ms?)) > MILLIS_MAX {
         let label = "expected ramps of at most a month";
@@ -192,23 +164,20 @@ fn read_opts(translator: &mut Translator<'_>, opts: Option<&Value>, span: &Span)
     Some(Ramps { shape, sustain_ms: sustain_ms?, span: at })
 }
 
-fn unknown(translator: &mut Translator<'_>, span: &Span, what: &str, name: &str, known: &[&str]) {
-    let label = one_of(name, known);
-    translator.mistake(span, format!("a plan has no {what} `{name}`"), label);
-}
-
-/// Returns where a key or a text stands, at `from` or behind it.
-fn find(source: &Source<'_>, name: &str, from: usize) -> Span {
-    let quoted = format!("\"{name}\"");
-    let found = source.text.get(from..).and_then(|rest| rest.find(&quoted));
-    found.map_or(0..0, |at| from + at..from + at + quoted.len())
-}
-
-/// Returns the byte at this line and column, both from 1.
-fn offset(source: &Source<'_>, line: usize, column: usize) -> usize {
-    let before: usize =
-        source.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
-    before + column.saturating_sub(1)
+/// Reads a whole number between these bounds.
+fn number(
+    translator: &mut Translator<'_>,
+    node: &YamlNode,
+    what: &str,
+    bounds: std::ops::RangeInclusive<u64>,
+) -> Option<u64> {
+    let number = node.scalar().and_then(|text| text.parse().ok());
+    let number = number.filter(|number| bounds.contains(number));
+    if number.is_none() {
+        let label = format!("expected a whole number from {} to {}", bounds.start(), bounds.end());
+        translator.mistake(&node.span, format!("{what} cannot be read"), label);
+    }
+    number
 }
 
 /// Messages of a plan.
@@ -216,6 +185,9 @@ const MESSAGES: [&str; 3] = ["start_run", "abort_run", "remove_report"];
 
 /// Keys of a run.
 const RUN_KEYS: [&str; 5] = ["name", "addresses", "blocks", "opts", "script"];
+
+/// Keys of `opts`.
+const OPTIONS: [&str; 4] = ["ramp_steps", "rampup_step_ms", "sustain_ms", "rampdown_step_ms"];
 
 /// Longest time: a month.
 const MILLIS_MAX: u64 = 31 * 86_400_000;

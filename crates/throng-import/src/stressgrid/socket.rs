@@ -5,10 +5,12 @@ use throng_load::scenario::HeaderPlace;
 use super::device::{Device, Step, Wire, ready};
 use super::elixir::{Call, Expr, ExprKind};
 use super::http::captures_yaml;
-use super::value::{AnswerPart, AnswerPlace, Captures};
+use super::rows::CALLS;
+use super::value::{AnswerPart, Binding, Captures};
 use crate::json::Json;
 use crate::json_pointer::JsonPointer;
 use crate::source::Span;
+use crate::step;
 use crate::text::{escape, hex};
 use crate::yaml::Yaml;
 
@@ -42,8 +44,11 @@ impl Device<'_, '_> {
             self.translator.mistake(span, title, label);
             return Vec::new();
         }
+        if self.translator.has_row(span, CALLS, &call.name) {
+            return Vec::new();
+        }
         match &*call.name {
-            "ws_send" | "ws_send_text" | "ws_send_binary" | "ws_send_json" => {
+            "ws_send_text" | "ws_send_binary" | "ws_send_json" => {
                 let Some(message) = call.arguments.first() else {
                     let title = format!("`{}` needs a message", call.name);
                     self.translator.mistake(span, title, "for example `ws_send_text(\"hello\")`");
@@ -87,30 +92,12 @@ impl Device<'_, '_> {
         }
         self.is_upgraded = true;
         self.translator.translated(span, "ws_upgrade");
-        vec![ready(Yaml::entry("connect", Yaml::map(entries)))]
+        vec![ready(step::connect(entries))]
     }
 
     fn ws_send(&mut self, span: &Span, name: &str, message: &Expr) -> Vec<Step> {
-        let literal = self.literal(message);
-        let (kind, data) = match (name, &literal.kind) {
-            ("ws_send", ExprKind::Tuple(pair)) => {
-                match (&pair[..], pair.first().and_then(Expr::literal)) {
-                    ([_, data], Some("text")) => ("text", data.clone()),
-                    ([_, data], Some("binary")) => ("binary", data.clone()),
-                    _ => {
-                        let label = "expected `{:text, data}` or `{:binary, data}`";
-                        self.translator.mistake(&message.span, "this is not a frame", label);
-                        return Vec::new();
-                    }
-                }
-            }
-            ("ws_send", _) => {
-                let label = "expected `{:text, data}` or `{:binary, data}`";
-                self.translator.mistake(&message.span, "this is not a frame", label);
-                return Vec::new();
-            }
-            (name, _) => (name.strip_prefix("ws_send_").unwrap_or_default(), literal.clone()),
-        };
+        let data = self.literal(message);
+        let kind = name.strip_prefix("ws_send_").unwrap_or_default();
         let sent = match kind {
             "json" => self.json(&data).map(|json| Yaml::map([("json", json.to_yaml())])),
             "binary" => self.bytes(&data, "binary"),
@@ -138,7 +125,7 @@ impl Device<'_, '_> {
     fn bytes(&mut self, data: &Expr, key: &'static str) -> Result<Yaml, String> {
         let data = self.literal(data);
         if let Some(call) = data.call()
-            && ["random_bytes", "payload"].contains(&&*call.name)
+            && call.name == "random_bytes"
         {
             let size = call
                 .arguments
@@ -185,61 +172,36 @@ impl Device<'_, '_> {
         timeout: Option<&Expr>,
         pattern: Option<&Expr>,
     ) -> Vec<Step> {
-        let kind = name.strip_prefix("ws_receive").unwrap_or_default().trim_start_matches('_');
-        // `{:ok, pattern}`, and without a kind `{:ok, {:text, pattern}}`.
-        let mut inner = pattern.and_then(|pattern| second(pattern, "ok"));
-        let mut kind = kind.to_owned();
-        if kind.is_empty() {
-            for of in ["text", "binary"] {
-                if let Some(data) = inner.and_then(|inner| second(inner, of)) {
-                    (kind, inner) = (of.to_owned(), Some(data));
-                    break;
-                }
-            }
-        }
+        // `{:ok, pattern}`
+        let inner = pattern.and_then(|pattern| second(pattern, "ok"));
         let Some(timeout) = self.timeout(timeout) else { return Vec::new() };
-        if kind == "binary" {
-            let remedy = "write what must come: `expect: {binary: de ad}`, or how much: `expect: \
-                          {bytes: 4}`";
-            self.translator.not_supported(span, name, remedy);
-            return Vec::new();
-        }
-        let mut wanted = self.wanted(&kind, inner);
+        let mut wanted = self.wanted(name.ends_with("json"), inner);
         wanted.entries.extend(timeout);
         self.receive(span, name, wanted)
     }
 
     /// Returns what a message must be.
-    fn wanted(&mut self, kind: &str, pattern: Option<&Expr>) -> Wanted {
+    fn wanted(&mut self, is_json: bool, pattern: Option<&Expr>) -> Wanted {
         let captures = Captures::default();
-        let part = AnswerPart {
-            captures: captures.clone(),
-            place: AnswerPlace::Json(JsonPointer::default()),
-        };
-        let entry = |key: &str, value: Yaml| vec![(key.to_owned(), value)];
-        let any = || entry("regex", Yaml::text(".*"));
-        let (entries, note) = match (kind, pattern) {
-            ("json", Some(pattern)) => {
+        let entry = match (is_json, pattern) {
+            (true, Some(pattern)) => {
                 let json = self.demanded(pattern);
+                let part = AnswerPart { captures: captures.clone(), place: JsonPointer::default() };
                 self.bind_json(pattern, &part);
-                (entry("json", json.pattern()), None)
+                ("json", json.pattern())
             }
-            ("json", None) => (entry("json", Json::any().pattern()), None),
-            (_, Some(pattern)) if pattern.literal().is_some_and(|text| !text.is_empty()) => {
-                let text = escape(pattern.literal().unwrap_or_default());
-                (entry("text", Yaml::text(text)), None)
-            }
-            (_, Some(pattern)) => {
-                if let ExprKind::Name(name) = &pattern.kind {
-                    let what = super::value::Binding::Unknown("the message");
-                    self.bindings.insert(name.clone(), what);
+            (true, None) => ("json", Json::any().pattern()),
+            (false, pattern) => {
+                if let Some(ExprKind::Name(name)) = pattern.map(|pattern| &pattern.kind) {
+                    self.bindings.insert(name.clone(), Binding::Unknown("the message"));
                 }
-                (any(), None)
+                match pattern.and_then(Expr::literal).filter(|text| !text.is_empty()) {
+                    Some(text) => ("text", Yaml::text(escape(text))),
+                    None => ("regex", Yaml::text(".*")),
+                }
             }
-            ("", None) => (any(), Some(ANY_TEXT)),
-            _ => (any(), None),
         };
-        Wanted { entries, captures, note }
+        Wanted { entries: vec![(entry.0.to_owned(), entry.1)], captures, note: None }
     }
 
     /// Returns the entry for a time-out, unless it is the default; `None` after a mistake.
@@ -301,10 +263,7 @@ impl Device<'_, '_> {
         }
         let Some(timeout) = self.timeout(call.arguments.first()) else { return Vec::new() };
         let inner = pattern.and_then(|pattern| second(pattern, "ok"));
-        let text = inner.and_then(|inner| match &inner.kind {
-            ExprKind::List(items) if items.len() == 1 => items[0].literal(),
-            _ => inner.literal(),
-        });
+        let text = inner.and_then(Expr::literal);
         let mut wanted = match text.filter(|text| !text.is_empty()) {
             Some(text) => Wanted {
                 entries: vec![("text".to_owned(), Yaml::text(escape(text)))],
@@ -318,8 +277,7 @@ impl Device<'_, '_> {
             },
         };
         if let Some(ExprKind::Name(name)) = inner.map(|inner| &inner.kind) {
-            let what = super::value::Binding::Unknown("the answer");
-            self.bindings.insert(name.clone(), what);
+            self.bindings.insert(name.clone(), Binding::Unknown("the answer"));
         }
         wanted.entries.extend(timeout);
         self.receive(span, "recv", wanted)
@@ -336,8 +294,6 @@ fn second<'e>(pattern: &'e Expr, name: &str) -> Option<&'e Expr> {
         _ => None,
     }
 }
-
-const ANY_TEXT: &str = "any text is the answer; for a binary one write `expect: {bytes: N}`";
 
 const ANY_ANSWER: &str = "recv takes any data, and so does the scenario: it waits for one byte and \
     ignores the rest; if you know the answer, write `expect: ok`";

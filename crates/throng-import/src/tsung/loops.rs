@@ -5,6 +5,7 @@ use super::request::NO_VARIABLES;
 use super::steps::{Plugin, StepsReader, Wire};
 use super::variables::literal;
 use crate::source::Source;
+use crate::step;
 use crate::yaml::Yaml;
 
 /// A comparison, as a condition of a scenario.
@@ -113,9 +114,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             before.extend(body);
             return before;
         }
-        let foreach =
-            [("name", Yaml::text(stored)), ("in", Yaml::list(values)), ("do", Yaml::list(body))];
-        before.push(Yaml::entry("foreach", Yaml::map(foreach)));
+        before.push(step::foreach(stored, values, body));
         before
     }
 
@@ -128,8 +127,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             before.extend(body);
             return before;
         }
-        let repeat = [("times", Yaml::plain(turns)), ("do", Yaml::list(body))];
-        before.push(Yaml::entry("repeat", Yaml::map(repeat)));
+        before.push(step::repeat(turns, body));
         before
     }
 
@@ -237,24 +235,18 @@ impl<'d> StepsReader<'_, '_, 'd> {
         self.translator.translated(&span, "repeat");
         self.translator.translated(&end.span(), end.name());
         let stops = if end.name() == "while" { condition.fails } else { condition.holds };
-        let stop = || Yaml::list([Yaml::entry("set", Yaml::map([(&*stored, Yaml::text("0"))]))]);
-        let end = [("condition", Yaml::text(stops)), ("do", stop())];
-        let end = Yaml::entry("if", Yaml::map(end));
+        let stop = || vec![step::set(&*stored, "0")];
+        let end = step::branch(stops, stop());
         body.push(match counter {
             None => end,
             Some(counter) => {
-                let next = Yaml::map([(&*counter, Yaml::text(format!("${{{counter} + 1}}")))]);
-                let counted = Yaml::list([Yaml::entry("set", next), end]);
-                let is_last = ("condition", Yaml::text(format!("${{{counter}}} > {most}")));
-                Yaml::entry("if", Yaml::map([is_last, ("do", stop()), ("else", counted)]))
+                let counted = vec![step::set(&*counter, format!("${{{counter} + 1}}")), end];
+                step::branch_else(format!("${{{counter}}} > {most}"), stop(), counted)
             }
         });
-        let turn =
-            [("condition", Yaml::text(format!("${{{stored}}} == 1"))), ("do", Yaml::list(body))];
-        let turn = Yaml::list([Yaml::entry("if", Yaml::map(turn))]);
+        let turn = vec![step::branch(format!("${{{stored}}} == 1"), body)];
         before.extend(set);
-        let repeat = [("times", Yaml::plain(most + 1)), ("do", turn)];
-        before.push(Yaml::entry("repeat", Yaml::map(repeat)));
+        before.push(step::repeat(most + 1, turn));
         before
     }
 
@@ -293,8 +285,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         steps.extend(self.settle(element, was_connected));
         self.translator.translated(&element.span(), "if");
         if !steps.is_empty() {
-            let branch = [("condition", Yaml::text(condition.holds)), ("do", Yaml::list(steps))];
-            before.push(Yaml::entry("if", Yaml::map(branch)));
+            before.push(step::branch(condition.holds, steps));
         }
         before
     }
@@ -324,21 +315,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let mut rest = self.list(rest);
         rest.extend(self.close());
         self.time = self.time.max(of_body);
-        let branch = match (body.is_empty(), rest.is_empty()) {
-            (true, true) => return before,
-            (true, false) => {
-                vec![("condition", Yaml::text(condition.fails)), ("do", Yaml::list(rest))]
-            }
-            (false, true) => {
-                vec![("condition", Yaml::text(condition.holds)), ("do", Yaml::list(body))]
-            }
-            (false, false) => vec![
-                ("condition", Yaml::text(condition.holds)),
-                ("do", Yaml::list(body)),
-                ("else", Yaml::list(rest)),
-            ],
-        };
-        before.push(Yaml::entry("if", Yaml::map(branch)));
+        before.extend(match (body.is_empty(), rest.is_empty()) {
+            (true, true) => None,
+            (true, false) => Some(step::branch(condition.fails, rest)),
+            (false, true) => Some(step::branch(condition.holds, body)),
+            (false, false) => Some(step::branch_else(condition.holds, body, rest)),
+        });
         before
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::element::{Attribute, Element};
 use super::think::{SECONDS_MAX, ThinkKind, seconds};
 use crate::expected::near_or;
+use crate::row::{Row, approximated, not_needed, not_supported};
 use crate::translator::Translator;
 
 /// The options that concern the traffic.
@@ -86,8 +87,13 @@ impl<'d> Options<'d> {
         let name = found.value.trim();
         let construct = format!("option {name}");
         let span = option.span();
-        if let Some((_, why)) = NOT_NEEDED.iter().find(|(known, _)| *known == name) {
-            return translator.not_needed(&span, construct, *why);
+        let is_default = match name {
+            "max_retries" => option.value("value") == Some("0"),
+            "http_use_server_as_proxy" => option.value("value") == Some("false"),
+            _ => false,
+        };
+        if !is_default && translator.has_row(&span, OPTIONS, &construct) {
+            return;
         }
         match name {
             "thinktime" => self.read_think(translator, option),
@@ -122,27 +128,13 @@ impl<'d> Options<'d> {
                     return translator.not_needed(&span, construct, why);
                 }
             }
-            "max_retries" if option.value("value") == Some("0") => {}
-            "max_retries" | "retry_timeout" => {
-                let why = "a user whose connect fails stops: the scenario tries no second time";
-                return translator.approximated(&span, construct, why);
-            }
-            "rate_limit" => {
-                let remedy = "throng does not slow down its reading; `limits` are for messages \
-                              and connects";
-                return translator.not_supported(&span, construct, remedy);
-            }
-            "http_use_server_as_proxy" if option.value("value") == Some("false") => {
-                let why = "the scenario has no proxy";
-                return translator.not_needed(&span, construct, why);
-            }
+            "max_retries" => {}
             "http_use_server_as_proxy" => {
-                let remedy = "throng sends requests to the target itself; make the target's \
-                              address that of the server";
-                return translator.not_supported(&span, construct, remedy);
+                return translator.not_needed(&span, construct, "the scenario has no proxy");
             }
             _ => {
-                let known = NOT_NEEDED.iter().map(|(known, _)| *known).chain(KNOWN);
+                let known = OPTIONS.iter().filter_map(|row| row.construct.strip_prefix("option "));
+                let known = known.chain(KNOWN);
                 let label =
                     near_or(name, known, "expected an option of tsung, such as `thinktime`");
                 let title = format!("tsung has no option `{name}`");
@@ -247,42 +239,67 @@ pub(super) fn milliseconds(
     translator.number(option, "value", 1.0..=SECONDS_MAX * 1e3).map(|ms| seconds(ms / 1e3))
 }
 
-/// Options that the scenario does without, and why.
-const NOT_NEEDED: &[(&str, &str)] = &[
-    ("hibernate", "it saves memory of tsung's"),
-    (
-        "ports_range",
+/// Options that become the same in each file.
+pub(super) const OPTIONS: &[Row] = &[
+    not_needed("option hibernate", "it saves memory of tsung's", PARSE),
+    not_needed(
+        "option ports_range",
         "throng uses all ports of the kernel's range; `throng run --source ADDRESS \
          --source-ports MIN-MAX` sets another one",
+        PARSE,
     ),
-    ("seed", "`throng run --seed N` sets it; the same seed gives the same run"),
-    ("tcp_rcv_buffer", BUFFERS),
-    ("tcp_snd_buffer", BUFFERS),
-    ("udp_rcv_buffer", BUFFERS),
-    ("udp_snd_buffer", BUFFERS),
-    ("tcp_reuseaddr", SOCKETS),
-    ("tcp_reuseport", SOCKETS),
-    ("ip_transparent", SOCKETS),
-    ("ip_bind_address_no_port", SOCKETS),
-    ("ssl_ciphers", TLS),
-    ("ssl_versions", TLS),
-    ("ssl_reuse_sessions", TLS),
-    ("ssl_disable_sni", TLS),
-    ("bosh_path", OTHER_PROTOCOL),
-    ("userid_max", OTHER_PROTOCOL),
-    ("domain", OTHER_PROTOCOL),
-    ("username", OTHER_PROTOCOL),
-    ("passwd", OTHER_PROTOCOL),
-    ("password", OTHER_PROTOCOL),
-    ("random_from_fileid", OTHER_PROTOCOL),
-    ("offline_from_fileid", OTHER_PROTOCOL),
-    ("fileid_delimiter", OTHER_PROTOCOL),
-    ("muc_service", OTHER_PROTOCOL),
-    ("pubsub_service", OTHER_PROTOCOL),
-    ("heartbeat", OTHER_PROTOCOL),
-    ("job_notify_port", OTHER_PROTOCOL),
-    ("max_ssh_startup_per_core", "throng needs no ssh; start it on each machine"),
+    not_needed(
+        "option seed",
+        "`throng run --seed N` sets it; the same seed gives the same run",
+        PARSE,
+    ),
+    not_needed("option tcp_rcv_buffer", BUFFERS, PARSE),
+    not_needed("option tcp_snd_buffer", BUFFERS, PARSE),
+    not_needed("option udp_rcv_buffer", BUFFERS, PARSE),
+    not_needed("option udp_snd_buffer", BUFFERS, PARSE),
+    not_needed("option tcp_reuseaddr", SOCKETS, PARSE),
+    not_needed("option tcp_reuseport", SOCKETS, PARSE),
+    not_needed("option ip_transparent", SOCKETS, PARSE),
+    not_needed("option ip_bind_address_no_port", SOCKETS, PARSE),
+    not_needed("option ssl_ciphers", TLS, PARSE),
+    not_needed("option ssl_versions", TLS, PARSE),
+    not_needed("option ssl_reuse_sessions", TLS, PARSE),
+    not_needed("option ssl_disable_sni", TLS, PARSE),
+    not_needed("option bosh_path", OTHER_PROTOCOL, PARSE),
+    not_needed("option userid_max", OTHER_PROTOCOL, PARSE),
+    not_needed("option domain", OTHER_PROTOCOL, PARSE),
+    not_needed("option username", OTHER_PROTOCOL, PARSE),
+    not_needed("option passwd", OTHER_PROTOCOL, PARSE),
+    not_needed("option password", OTHER_PROTOCOL, PARSE),
+    not_needed("option random_from_fileid", OTHER_PROTOCOL, PARSE),
+    not_needed("option offline_from_fileid", OTHER_PROTOCOL, PARSE),
+    not_needed("option fileid_delimiter", OTHER_PROTOCOL, PARSE),
+    not_needed("option muc_service", OTHER_PROTOCOL, PARSE),
+    not_needed("option pubsub_service", OTHER_PROTOCOL, PARSE),
+    not_needed("option heartbeat", OTHER_PROTOCOL, PARSE),
+    not_needed("option job_notify_port", OTHER_PROTOCOL, PARSE),
+    not_needed(
+        "option max_ssh_startup_per_core",
+        "throng needs no ssh; start it on each machine",
+        PARSE,
+    ),
+    approximated("option max_retries", RETRIES, "ts_client:handle_next_request"),
+    approximated("option retry_timeout", RETRIES, "ts_client:handle_next_request"),
+    not_supported(
+        "option rate_limit",
+        "throng does not slow down its reading; `limits` are for messages and connects",
+        "ts_client:token_bucket",
+    ),
+    not_supported(
+        "option http_use_server_as_proxy",
+        "throng sends requests to the target itself; make the target's address that of the server",
+        PARSE,
+    ),
 ];
+
+const PARSE: &str = "ts_config:parse option";
+
+const RETRIES: &str = "a user whose connect fails stops: the scenario tries no second time";
 
 const BUFFERS: &str = "the kernel sizes the buffers: net.ipv4.tcp_rmem and tcp_wmem";
 
@@ -293,7 +310,7 @@ const TLS: &str = "this version of throng has no TLS";
 const OTHER_PROTOCOL: &str = "it is for a protocol that throng does not speak";
 
 /// The other options.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 12] = [
     "thinktime",
     "connect_timeout",
     "idle_timeout",
@@ -306,7 +323,4 @@ const KNOWN: [&str; 15] = [
     "websocket_frame",
     "websocket_origin",
     "websocket_subprotocols",
-    "max_retries",
-    "retry_timeout",
-    "rate_limit",
 ];

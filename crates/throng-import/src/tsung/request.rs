@@ -9,6 +9,7 @@ use super::element::{Attribute, Element};
 use super::steps::{Plugin, StepsReader, Wire};
 use super::variables::literal;
 use crate::headers::Headers;
+use crate::step;
 use crate::text::hex;
 use crate::yaml::Yaml;
 
@@ -289,7 +290,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
         }
         connect.push(self.timeout_of_connect());
-        Yaml::entry("connect", Yaml::map(connect))
+        step::connect(connect)
     }
 
     /// Returns the headers of a handshake: the origin, and those that the element names.

@@ -14,6 +14,7 @@ use super::think::{SECONDS_MAX, StepsTime, ThinkKind, ThinkTime};
 use super::uses::Uses;
 use super::variables::{Tables, Variables};
 use crate::names::in_letters_and;
+use crate::step;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -295,8 +296,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         if is_new {
             self.shared.transactions.push(name.clone());
         }
-        let transaction = [("name", Yaml::text(name)), ("do", Yaml::list(steps))];
-        vec![Yaml::entry("transaction", Yaml::map(transaction))]
+        vec![step::transaction(name, steps)]
     }
 
     fn change_type(&mut self, element: Element<'d>) -> Vec<Yaml> {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 
+use crate::step;
 use crate::yaml::Yaml;
 
 /// A think time, in seconds.
@@ -58,7 +59,7 @@ impl ThinkTime {
             Self::Uniform(low, high) if seconds(low) == seconds(high) => Some(show(high)),
             Self::Uniform(low, high) => Some(format!("uniform({}, {})", show(low), show(high))),
         };
-        text.map(|text| Yaml::entry("wait", Yaml::plain(text)))
+        text.map(|text| step::wait(text))
     }
 
     pub(super) fn time(self) -> StepsTime {

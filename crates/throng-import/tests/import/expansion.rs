@@ -52,7 +52,7 @@ fn bindings_of_stressgrid() {
     let head = format!("# sgcli run a b.exs -t h\nget(\"/\")\na = \"{}\"\n", "x".repeat(1_000));
     check("many.exs", &format!("{head}{}", "a = a <> a\n".repeat(40)), "a");
     let lists: String = (0..40).map(|n| format!("l{} = [l{n}, l{n}]\n", n + 1)).collect();
-    check("many.exs", &format!("{head}l0 = [a]\n{lists}put(\"/\", [], l40)\n"), "a");
+    check("many.exs", &format!("{head}l0 = [a]\n{lists}put(\"/\", [], {{:json, l40}})\n"), "a");
 }
 
 #[test]

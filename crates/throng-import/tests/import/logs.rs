@@ -6,7 +6,6 @@
 mod artillery;
 mod k6;
 mod mistakes;
-mod mzbench;
 mod tsung;
 
 use std::fs;

@@ -78,67 +78,53 @@ fn all_constructs() {
     insta::assert_snapshot!(show(&import_file("mzbench/all.bdl")), @r#"
 # Imported from all.bdl (MZBench).
 # Not supported, and left out:
-#   line 4, include_resource
-#   line 7, pre_hook worker_call
-#   line 24, loop while
+#   line 5, include_resource
+#   line 6, pre_hook
+#   line 8, post_hook
+#   line 15, wait_signal
+#   line 18, loop think_time
+#   line 20, loop parallel
+#   line 20, loop iterator
+#   line 21, sprintf
+#   line 22, loop while
+#   line 23, ignore_failure
+#   line 25, wait
+#   line 30, set_signal
+#   line 35, parallel
+#   line 38, error
 # Every construct that the importer knows.
 target: tcp://127.0.0.1:4444
 load:
   - arrivals: {rate: 1k/s, for: 1ms, most: 1, spacing: even}
-  - arrivals: {rate: {from: 4.54687/s, to: 8.39812/s}, for: 927ms, most: 6, spacing: even}
-  - arrivals: {rate: {from: 9.5878/s, to: 16.3022/s}, for: 927ms, most: 12, spacing: even}
-  - arrivals: {rate: {from: 16.2486/s, to: 33.3739/s}, for: 927ms, most: 23, spacing: even}
-  - arrivals: {rate: {from: 30.22/s, to: 66.7629/s}, for: 928ms, most: 45, spacing: even}
+  - arrivals: {rate: {from: 1.65762/s, to: 6.97237/s}, for: 927ms, most: 4, spacing: even}
+  - arrivals: {rate: {from: 8.70133/s, to: 10.7162/s}, for: 927ms, most: 9, spacing: even}
+  - arrivals: {rate: {from: 13.1498/s, to: 21.3702/s}, for: 927ms, most: 16, spacing: even}
+  - arrivals: {rate: {from: 19.9578/s, to: 38.232/s}, for: 928ms, most: 27, spacing: even}
   - arrivals: {rate: {from: 13.1718/s, to: 12.1447/s}, for: 632ms, most: 8, spacing: even}
   - arrivals: {rate: {from: 10.6674/s, to: 14.6092/s}, for: 633ms, most: 8, spacing: even}
   - arrivals: {rate: {from: 11.6111/s, to: 13.6655/s}, for: 633ms, most: 8, spacing: even}
   - arrivals: {rate: {from: 14.1777/s, to: 14.2136/s}, for: 634ms, most: 9, spacing: even}
-  - hold: {for: 1m13s}
+  - hold: {for: 1m3s}
 users:
   pool1:
     weight: 2
     user:
       # A paced conversation.
       - connect
-      - wait_for: {name: go, timeout: 10s}
-      - repeat:
-          times: 4
-          do:
-            - every:
-                rate: 10/s
-                for: 5s
-                do:
-                  - send: turn ${counter} of $${x} ${random(1,6)}
-                  - expect: {bytes: 1, timeout: 5s}
-            - wait: 10s
-      - repeat:
-          times: 3
-          do:
-            - every:
-                rate: 3/s
-                for: 1s
-                do: [send: {random: 64}, expect: {bytes: 1, timeout: 5s}]
-            - wait: 2s
       - every:
-          rate: 3/s
-          for: 1s
-          do: [send: {random: 64}, expect: {bytes: 1, timeout: 5s}]
+          rate: {from: 10/s, to: 36/h, over: 1m}
+          for: 1m
+          do: [send: hello, expect: {bytes: 1, timeout: 5s}]
       - every:
-          period: 200ms ±50%
+          rate: 5/s
           for: 2s
-          do: [send: "${choice('a', 'b')}", expect: {bytes: 1, timeout: 5s}]
-      - repeat:
-          for: 1s
-          do:
-            - send: "x${choice('1', '2', '3')}"
-            - expect: {bytes: 1, timeout: 5s}
-            - wait: uniform(1ms, 5ms)
+          do: [send: "I'm requesting the service", expect: {bytes: 1, timeout: 5s}]
+      - repeat: {for: 1s, do: [wait: 5ms]}
       - close
     on_error: continue
-  pool2_thread1:
+  pool2:
     weight: 1
     user:
-      - signal: go
       - connect
       - send: hello
       - expect: {bytes: 1, timeout: 5s}
@@ -147,88 +133,73 @@ users:
       - expect: {bytes: 1, timeout: 5s}
       - close
     on_error: stop
-  pool2_thread2:
-    weight: 1
-    user:
-      - wait: 100ms
-    on_error: stop
-thresholds:
-  - message.failed < 10
-  - message.p95 <= 200ms
-  - message.rate_mean > 100/s
 
-53 constructs of MZBench: 26 translated, 6 not needed, 18 approximated, 3 not supported
+40 constructs of MZBench: 15 translated, 3 not needed, 8 approximated, 14 not supported
 not needed
-  line 6, pre_hook exec
-    run `echo begin` before `throng run`, on each machine
-  line 9, post_hook exec
-    run `echo end` after `throng run`, on each machine
-  line 13, per_node
+  line 3, make_install
+    throng has the worker's functions as steps
+  line 12, per_node
     throng has no nodes; start it on each machine
-  line 33, set_signal
-    no step waits for this signal
-  line 39, print
-    `throng try` shows what a user does
-  line 43, worker_type
+  line 40, worker_type
     a dummy_worker makes no traffic; its pool is left out
 approximated
-  line 10, assert
-    MZBench judges the condition all the time; the scenario judges the whole run at its end
-  line 11, assert
-    the condition is judged once, at the end of the run
-  line 13, worker_start
+  line 12, worker_start
     the pools start together, mixed by their sizes; 8 linear rates stand for the curve; the
-    number of users that have started differs by less than 1 of 120, after 3.71s
-  line 17, loop rate
-    MZBench takes the first turn at a random moment of the first period, and the others as far
-    behind it; the scenario takes the first at once
-  line 18, request_sync
+    number of users that have started differs by less than 1 of 90, after 3.71s
+  line 16, loop rate
+    the last rate is a thousandth of the first, and not 0
+  line 17, request_sync
     request_sync counts a latency from the moment of its sending, so a slow server hides delays
     (coordinated omission); the scenario counts it from the moment at which the turn was due;
     tcp_worker takes any data for the answer, and so does the scenario: it waits for one byte
     and ignores the rest; if you know the answer, write `expect: ok`
-  line 18, iterator
-    the number of the turn is `${counter}`, which counts the user's messages with such a number,
-    from 0
-  line 19, loop think_time
+  line 20, loop rate
     MZBench takes the first turn at a random moment of the first period, and the others as far
     behind it; the scenario takes the first at once
-  line 19, loop parallel
-    the turns of a user follow one another: a late one counts its latency from when it was due
-  line 20, request_sync
-    request_sync counts a latency from the moment of its sending, so a slow server hides delays
-    (coordinated omission); the scenario counts it from the moment at which the turn was due
-  line 21, loop rate
-    MZBench takes the first turn at a random moment of the first period, and the others as far
-    behind it; the scenario takes the first at once
-  line 21, loop poisson
-    the distances of turns vary evenly, by at most half of one, and not exponentially; the rate
-    is the same
-  line 21, loop spawn
+  line 20, loop poisson
+    the turns are at equal distances; the rate is the same; `every: {period: 200ms ±50%}` varies
+    them
+  line 20, loop spawn
     MZBench takes each turn in a process of its own; the turns of the scenario follow one
     another: a late one counts its latency from when it was due
-  line 22, ignore_failure
-    `on_error: continue` is for all steps of the user
-  line 23, request_sync
+  line 21, request_sync
     request_sync counts a latency from the moment of its sending, so a slow server hides delays
     (coordinated omission); the scenario counts it from the moment at which the turn was due
-  line 25, round_robin
-    MZBench takes the values in turn over all workers; the scenario takes them at random
-  line 26, wait
-    MZBench waits for a whole number of units; the scenario for any time between
-  line 34, request
+  line 31, request
     request does not wait for its answer, and the scenario does: what follows begins later by
     that time
-  line 41, error
-    MZBench counts the worker as failed; the user of the scenario ends here without an error
 not supported
-  line 4, include_resource
+  line 5, include_resource
     add `data: {file: FILE, columns: [NAME], delimiter: "\t"}` for a TSV, without the delimiter
     for a CSV, and use `${row.NAME}`
-  line 7, pre_hook worker_call
-    do what the worker does before `throng run`; variables keep their defaults
-  line 24, loop while
+  line 6, pre_hook
+    run its commands before `throng run`, on each machine; variables keep their defaults
+  line 8, post_hook
+    run its commands after `throng run`, on each machine
+  line 15, wait_signal
+    write the step `wait_for: NAME`, or `barrier: {name, users}` to wait for several users
+  line 18, loop think_time
+    write a `repeat` of an `every` for 1s and a `wait`
+  line 20, loop parallel
+    make the pool as many times as large: a user takes one turn at a time
+  line 20, loop iterator
+    it is 0 each time: write `${counter}` in its place, which counts the messages of the user
+    with such a number, from 0
+  line 21, sprintf
+    write the text that it stands for, with `${random(1,9)}` or `${choice('a', 'b')}` in it, or
+    `send: {random: 1kb}`
+  line 22, loop while
     a loop of the scenario ends by its time: shorten it, or stop the run with `throng ctl`
+  line 23, ignore_failure
+    write its statements without it, and `on_error: continue` beside the steps
+  line 25, wait
+    write the time, for example `wait: uniform(1s, 5s)`
+  line 30, set_signal
+    write the step `signal: NAME`
+  line 35, parallel
+    a user does one thing at a time: make a pool of each thread
+  line 38, error
+    remove the steps behind it: the user ends at its last step
 "#);
 }
 

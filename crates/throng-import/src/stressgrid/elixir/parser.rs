@@ -14,7 +14,7 @@ pub(in super::super) fn parse(source: &str) -> Parsed<Script> {
 fn parse_part(source: &str, part: &Span, depth: usize) -> Parsed<Script> {
     let (tokens, comments) = tokens(source, part)?;
     let mut parser = Parser { source, tokens: &tokens, at: 0, depth };
-    let statements = parser.statements(&[])?;
+    let statements = parser.statements(false)?;
     if parser.peek().kind != TokenKind::End {
         return Err(parser.unexpected("a statement"));
     }
@@ -95,18 +95,17 @@ impl<'t> Parser<'_, 't> {
         Ok(())
     }
 
-    /// Reads statements up to one of these words, which it leaves, or to the end.
-    fn statements(&mut self, ends: &[&str]) -> Parsed<Vec<Expr>> {
+    /// Reads statements up to the end of the source, or of a block, whose `end` it leaves.
+    fn statements(&mut self, is_block: bool) -> Parsed<Vec<Expr>> {
         let mut statements = Vec::new();
         loop {
             self.skip_lines();
-            let is_end = ends.iter().any(|end| self.is_word(end));
-            if self.peek().kind == TokenKind::End || is_end || ends.is_empty() && self.is_sign("}")
-            {
+            let is_end = is_block && self.is_word("end") || !is_block && self.is_sign("}");
+            if self.peek().kind == TokenKind::End || is_end {
                 return Ok(statements);
             }
             statements.push(self.expression()?);
-            let is_end = ends.iter().any(|end| self.is_word(end));
+            let is_end = is_block && self.is_word("end");
             if !is_end && !matches!(self.peek().kind, TokenKind::Line | TokenKind::End) {
                 return Err(self.unexpected("the next statement in a line of its own"));
             }
@@ -275,7 +274,9 @@ impl<'t> Parser<'_, 't> {
                 Ok(Expr { span: token.span.clone(), kind: ExprKind::Atom(word.to_owned()) })
             }
             "fn" => self.function(begin),
-            "case" | "cond" | "try" | "receive" | "with" => self.other(word, begin, 0),
+            "if" | "unless" | "for" | "case" | "cond" | "try" | "receive" | "with" => {
+                self.other(word, begin, 0)
+            }
             "def" | "defp" | "defmodule" | "import" | "alias" | "require" | "use" => {
                 let label = "expected the body of a script alone";
                 let title = format!("a script of Stressgrid has no `{word}`");
@@ -298,23 +299,12 @@ impl<'t> Parser<'_, 't> {
                 self.skip_lines();
                 call.arguments.push(self.expression()?);
             }
-        } else if !self.is_word("do") {
+        } else {
             let kind = match name.contains('.') {
                 true => ExprKind::Call(Box::new(call)),
                 false => ExprKind::Name(name.to_owned()),
             };
             return Ok(Expr { span: begin..token.span.end, kind });
-        }
-        if BLOCKS.contains(&name) && self.takes_word("do") {
-            self.open()?;
-            call.block = self.statements(&["else", "end"])?;
-            if self.takes_word("else") {
-                call.otherwise = self.statements(&["end"])?;
-            }
-            self.depth -= 1;
-            if !self.takes_word("end") {
-                return Err(self.unexpected("`end`"));
-            }
         }
         let span = begin..self.tokens[self.at - 1].span.end;
         Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
@@ -344,7 +334,7 @@ impl<'t> Parser<'_, 't> {
                 return Err(self.unexpected("`->`"));
             }
         }
-        call.block = match self.statements(&["end"]) {
+        call.block = match self.statements(true) {
             Err(_) if self.is_sign("->") => {
                 self.at = first;
                 self.depth -= 1;
@@ -460,8 +450,7 @@ fn piped(value: Expr, function: Expr) -> Parsed<ExprKind> {
 const PIPE: &str = "|>";
 
 /// Operators between two operands, from the loosest.
-const OPERATORS: [&[&str]; 10] = [
-    &["<-"],
+const OPERATORS: [&[&str]; 9] = [
     &["||", "or"],
     &["&&", "and"],
     &["==", "!=", "===", "!=="],
@@ -472,9 +461,6 @@ const OPERATORS: [&[&str]; 10] = [
     &["+", "-"],
     &["*", "/"],
 ];
-
-/// Calls that have a block.
-const BLOCKS: [&str; 3] = ["if", "unless", "for"];
 
 /// Expressions that may be open at once.
 const DEPTH_MAX: usize = 48;

@@ -42,21 +42,6 @@ fn broken_logs_of_tsung() {
 }
 
 #[test]
-fn broken_data_of_mzbench() {
-    let two = |first: &str, second: &str| format!("1444300000\t{first}\n1444300010\t{second}\n");
-    insta::assert_snapshot!(all(
-        "data.tsv",
-        &[
-            "1444300000\trequest.ok\t1.5\n",
-            "1444300000\trequest.ok\t-1\n",
-            "1444300000\trequest.ok\t1\nrequest.ok 2\n",
-            &two("request.ok\t2", "request.ok\t1"),
-            "1444300000\trequest.ok\t1\n1544300000\trequest.ok\t1\n",
-        ]
-    ));
-}
-
-#[test]
 fn broken_logs_of_k6() {
     let point = |data: &str| {
         format!("{{\"type\":\"Point\",\"metric\":\"http_reqs\",\"data\":{{{data}}}}}\n")

@@ -27,11 +27,9 @@ fn of_scripts() {
         "ws_upgrade()",
         "ws_upgrad(\"/a\")",
         "ws_send_text(\"a\")",
-        "ws_upgrade(\"/a\")\nws_send(\"a\")",
-        "ws_upgrade(\"/a\")\nws_send({:ping, \"a\"})",
         "ws_upgrade(\"/a\")\nws_send_text(\"\")",
         "ws_upgrade(\"/a\")\nws_send_text()",
-        "ws_upgrade(\"/a\")\nws_receive(0)",
+        "ws_upgrade(\"/a\")\nws_receive_text(0)",
         "ws_upgrade(\"/a\")\nsend(\"a\")",
         "get(\"/\")\nrecv()",
         "for _ <- 1..3 do\n  delay(1)",
@@ -95,7 +93,7 @@ fn a_call_behind_other_commands_is_told() {
     let files = [
         "#!/bin/sh\nset -eu\nexec sgcli run a b.exs --size $1\n",
         "sudo -u me sgcli run a b.exs\n",
-        "# sgcli\necho sgcli\n",
+        "# sgcli\necho hello\n",
     ];
     insta::assert_snapshot!(show_mistakes("load.sh", &files));
 }

@@ -3,5 +3,5 @@ send("hello ${x}\n")
 {:ok, "ok\n"} = recv()
 send(<<1, 2, "ab">>)
 recv(1000)
-send(payload(64))
+send(random_bytes(64))
 Process.sleep 10

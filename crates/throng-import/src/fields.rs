@@ -8,14 +8,14 @@ use crate::translator::Translator;
 
 /// The entries of a mapping in the source.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Fields<'n> {
+pub(crate) struct Fields<'n> {
     entries: Vec<(&'n YamlNode, &'n YamlNode)>,
 }
 
 impl<'n> Fields<'n> {
     /// Returns the entries of `node`. Reports a mistake if it is no mapping, and one for each key
     /// that is not in `keys`. `what` names the mapping.
-    pub(super) fn read(
+    pub(crate) fn read(
         translator: &mut Translator<'_>,
         node: &'n YamlNode,
         what: &str,
@@ -33,7 +33,7 @@ impl<'n> Fields<'n> {
     }
 
     /// Returns the entries of `node`, whose keys are names of the author.
-    pub(super) fn read_any(
+    pub(crate) fn read_any(
         translator: &mut Translator<'_>,
         node: &'n YamlNode,
         what: &str,
@@ -52,18 +52,18 @@ impl<'n> Fields<'n> {
     }
 
     /// Returns the value of `key`.
-    pub(super) fn get(&self, key: &str) -> Option<&'n YamlNode> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'n YamlNode> {
         self.entry(key).map(|(_, value)| value)
     }
 
     /// Returns the place and the value of `key`.
-    pub(super) fn entry(&self, key: &str) -> Option<(Span, &'n YamlNode)> {
+    pub(crate) fn entry(&self, key: &str) -> Option<(Span, &'n YamlNode)> {
         let has_name = |(name, _): &&(&YamlNode, &YamlNode)| name.scalar() == Some(key);
         self.entries.iter().find(has_name).map(|(name, value)| (name.span.clone(), *value))
     }
 
     /// Iterates over the keys, their places and their values.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&'n str, Span, &'n YamlNode)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'n str, Span, &'n YamlNode)> {
         self.entries
             .iter()
             .map(|(key, value)| (key.scalar().unwrap_or_default(), key.span.clone(), *value))
@@ -71,7 +71,7 @@ impl<'n> Fields<'n> {
 }
 
 /// Returns the items of a list. Reports a mistake if it is none.
-pub(super) fn list<'n>(
+pub(crate) fn list<'n>(
     translator: &mut Translator<'_>,
     node: &'n YamlNode,
     what: &str,
@@ -85,7 +85,7 @@ pub(super) fn list<'n>(
 }
 
 /// Returns the items of a list, or the one value that stands in its place.
-pub(super) fn one_or_more(node: &YamlNode) -> Vec<&YamlNode> {
+pub(crate) fn one_or_more(node: &YamlNode) -> Vec<&YamlNode> {
     match &node.kind {
         YamlKind::List(items) => items.iter().collect(),
         _ => vec![node],
@@ -93,7 +93,7 @@ pub(super) fn one_or_more(node: &YamlNode) -> Vec<&YamlNode> {
 }
 
 /// Returns the text of a single value. Reports a mistake if it is none.
-pub(super) fn text<'n>(
+pub(crate) fn text<'n>(
     translator: &mut Translator<'_>,
     node: &'n YamlNode,
     what: &str,
@@ -107,7 +107,7 @@ pub(super) fn text<'n>(
 }
 
 /// Returns a number from `least` to `most`. Reports a mistake if it is none.
-pub(super) fn number(
+pub(crate) fn number(
     translator: &mut Translator<'_>,
     node: &YamlNode,
     what: &str,
@@ -123,6 +123,6 @@ pub(super) fn number(
 }
 
 /// Reports whether the value is `true`.
-pub(super) fn is_true(node: &YamlNode) -> bool {
+pub(crate) fn is_true(node: &YamlNode) -> bool {
     node.scalar() == Some("true")
 }
