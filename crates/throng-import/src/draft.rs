@@ -67,13 +67,19 @@ impl Draft {
         if is_one { vec![("row".to_owned(), data.clone())] } else { entries }
     }
 
-    /// Returns the scenario in YAML. At its head it says what it lacks by the report.
-    pub(crate) fn write(&self, source: &Source<'_>, report: &FidelityReport) -> String {
+    /// Returns the comments above the scenario. They say what it lacks by the report.
+    pub(crate) fn head(&self, source: &Source<'_>, report: &FidelityReport) -> String {
         let mut out = String::new();
         let file = source.name.rsplit('/').next().unwrap_or_default();
         write_comments(&[format!("Imported from {file} ({}).", report.tool)], 0, &mut out);
         write_comments(&not_supported(report), 0, &mut out);
         write_comments(&self.comments, 0, &mut out);
+        out
+    }
+
+    /// Returns the scenario in YAML.
+    pub(crate) fn write(&self) -> String {
+        let mut out = String::new();
         write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
         if let Some(params) = &self.params {
             write_entry("params", params, 0, &mut out);

@@ -51,7 +51,8 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
         return Err(Diagnostics::new(name, text, mistakes));
     };
     let trial = Trial { target: &draft.target, is_known: &|_| false };
-    if let Some(refusal) = trial.of_draft(&draft) {
+    let scenario = draft.write();
+    if let Some(refusal) = trial.of_written(&draft, &scenario) {
         mistakes.extend(of_steps());
         if mistakes.is_empty() {
             // The place is one in the scenario.
@@ -61,7 +62,7 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     }
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };
-    let scenario = draft.write(&source, &fidelity);
+    let scenario = draft.head(&source, &fidelity) + &scenario;
     Ok(Import { scenario, fidelity, data_files: draft.data_files() })
 }
 

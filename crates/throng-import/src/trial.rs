@@ -5,15 +5,15 @@
 //! has another mistake, the steps are tried one by one: each is then a mistake of its own, at its
 //! place in the source.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use throng_load::scenario::{Diagnostic, Scenario};
 
 use crate::draft::{Draft, DraftClass};
-use crate::fidelity::FidelityReport;
 use crate::phase::Arrivals;
-use crate::source::{Source, Span};
+use crate::source::Span;
 use crate::step;
 use crate::yaml::Yaml;
 
@@ -51,15 +51,16 @@ impl Trial<'_> {
         self.of_draft(&draft(self.target, load.to_vec(), steps))
     }
 
-    /// Returns why throng refuses the scenario of this draft; `None` if it accepts it.
-    pub(crate) fn of_draft(&self, draft: &Draft) -> Option<Diagnostic> {
-        let mut draft = draft.clone();
+    fn of_draft(&self, draft: &Draft) -> Option<Diagnostic> {
+        self.of_written(draft, &draft.write())
+    }
+
+    /// Returns why throng refuses the scenario of this draft, which is `written`; `None` if it
+    /// accepts it.
+    pub(crate) fn of_written(&self, draft: &Draft, written: &str) -> Option<Diagnostic> {
         let tables: BTreeSet<_> = draft.tables().into_iter().collect();
-        draft.data = None;
-        let source = Source { name: NAME, text: "" };
-        let mut text = draft.write(&source, &NO_REPORT);
         let (of_files, others): (BTreeSet<_>, BTreeSet<_>) =
-            names_in(&text).partition(|name| name.contains('.'));
+            names_in(written).partition(|name| name.contains('.'));
         let is_of_file = |name: &&str| {
             let place = name.split_once('.').map_or(*name, |(place, _)| place);
             place == "env" || tables.contains(place) || (self.is_known)(name)
@@ -71,14 +72,16 @@ impl Trial<'_> {
             .chain(stand_ins.0.values().cloned())
             .map(|name| (name, Yaml::text("x")))
             .collect();
-        if !set.is_empty() {
-            let set = Yaml::entry("set", Yaml::map(set));
+        let mut text = Cow::Borrowed(written);
+        if !set.is_empty() || draft.data.is_some() {
+            let mut draft = Draft { data: None, ..draft.clone() };
+            let set = (!set.is_empty()).then(|| Yaml::entry("set", Yaml::map(set)));
             let lists = [&mut draft.setup, &mut draft.teardown].into_iter();
             let lists = lists.filter(|steps| !steps.is_empty());
             lists
                 .chain(draft.classes.iter_mut().map(|class| &mut class.steps))
-                .for_each(|steps| steps.insert(0, set.clone()));
-            text = stand_ins.in_place(&draft.write(&source, &NO_REPORT));
+                .for_each(|steps| drop(steps.splice(0..0, set.clone())));
+            text = Cow::Owned(stand_ins.in_place(&draft.write()));
         }
         let mistakes = Scenario::parse(&text, NAME).err()?;
         let mistake = mistakes.iter().next()?;
@@ -205,6 +208,3 @@ fn draft(target: &str, load: Vec<Yaml>, steps: Vec<Yaml>) -> Draft {
 
 /// What a trial is called.
 const NAME: &str = "trial.yaml";
-
-/// The report of a trial, which translates nothing.
-const NO_REPORT: FidelityReport = FidelityReport { tool: "trial", entries: Vec::new() };

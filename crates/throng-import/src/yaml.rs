@@ -216,8 +216,10 @@ pub(crate) fn write_list(items: &[Yaml], indent: usize, out: &mut String) {
 
 /// Writes an item behind its dash, at column `indent`.
 fn write_item(item: &Yaml, indent: usize, out: &mut String) {
-    match (&item.value, item.short(indent)) {
-        (Value::Map(entries), short) if entries.len() == 1 || short.is_none() => {
+    let is_one_entry = matches!(&item.value, Value::Map(entries) if entries.len() == 1);
+    let short = if is_one_entry { None } else { item.short(indent) };
+    match (&item.value, short) {
+        (Value::Map(entries), None) => {
             let mut entries = entries.iter();
             let (key, first) = entries.next().expect("an empty mapping is short");
             write_pair(key, first, indent, out);
@@ -291,9 +293,11 @@ fn is_plain(text: &str, is_in_flow: bool) -> bool {
             || (!is_in_flow && "{}[],".contains(character))
             || matches!(character, ' ' | ':' | '±')
     };
-    let is_word = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
-        .iter()
-        .any(|word| text.eq_ignore_ascii_case(word));
+    let is_word = || {
+        ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
+            .iter()
+            .any(|word| text.eq_ignore_ascii_case(word))
+    };
     // `0x1f`, `1e3`, `.inf`, `2001-01-01` and the like are numbers or dates.
     let is_number = text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
         && !text.contains(['/', '=', '?']);
@@ -301,10 +305,9 @@ fn is_plain(text: &str, is_in_flow: bool) -> bool {
         && !text.contains(is_unsafe)
         && !text.ends_with([' ', ':'])
         && text.chars().all(may_stand)
-        && !text.contains(": ")
-        && !text.contains(" #")
-        && !is_word
+        && !(text.contains(' ') && (text.contains(": ") || text.contains(" #")))
         && !is_number
+        && !is_word()
 }
 
 /// Longest line in flow style, in columns.

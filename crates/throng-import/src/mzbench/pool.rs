@@ -7,10 +7,10 @@ use super::context::Context;
 use super::start::{Start, StartCurve, chain};
 use super::statement::UserSteps;
 use super::tree::{Call, Expr};
-use super::value::{Amount, rate_text};
+use super::value::Amount;
 use crate::draft::{Draft, DraftClass};
 use crate::expected::near_or;
-use crate::phase::{Arrivals, hold_for};
+use crate::phase::hold_for;
 use crate::url::server_name;
 use crate::weights::{WEIGHT_MAX, Weights};
 use crate::yaml::Yaml;
@@ -19,8 +19,6 @@ use crate::yaml::Yaml;
 struct Pool<'e> {
     size: f64,
     start: Start,
-    /// The rate of `worker_start = linear(rate)`.
-    rate: Option<Amount>,
     call: &'e Call,
     expr: &'e Expr,
 }
@@ -75,7 +73,7 @@ fn target(cx: &mut Context<'_, '_>) -> String {
 
 /// Reads the options of a pool. `None` if it has mistakes, or no traffic.
 fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Option<Pool<'e>> {
-    let (mut size, mut worker, mut start) = (None, None, Some((Start::AtOnce, None)));
+    let (mut size, mut worker, mut start) = (None, None, Some(Start::AtOnce));
     for option in &call.options {
         let span = &option.span;
         match &*option.key {
@@ -122,14 +120,13 @@ fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Op
         cx.translator.mistake(&head, "this pool has no statements", "add some below it");
         return None;
     }
-    let (start, rate) = start?;
-    let size = size?;
+    let (start, size) = (start?, size?);
     if start.moment_of(size) > super::value::TIME_MAX_S {
         let label = "expected a start of at most a year";
         cx.translator.mistake(&head, "the last worker of this pool starts too late", label);
         return None;
     }
-    Some(Pool { size, start, rate, call, expr })
+    Some(Pool { size, start, call, expr })
 }
 
 /// Reports a worker, and whether it is the one that can be translated.
@@ -158,7 +155,7 @@ fn is_tcp_worker(cx: &mut Context<'_, '_>, span: &std::ops::Range<usize>, worker
 }
 
 /// Reads a `worker_start`.
-fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<(Start, Option<Amount>)> {
+fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<Start> {
     let expected = "expected `linear(10 rps)`, `poisson(10 rps)`, `pow(2, 200, 3 sec)` or \
                     `exp(2, 1 sec)`";
     let what = "`worker_start`";
@@ -173,8 +170,8 @@ fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<(Start, Option<A
             let amount = cx.rate(rate, what)?;
             let rate = above_zero(cx, rate, amount.value)?;
             Some(match law {
-                "linear" => (Start::Linear { rate }, Some(amount)),
-                _ => (Start::Poisson { rate }, None),
+                "linear" => Start::Linear { rate },
+                _ => Start::Poisson { rate },
             })
         }
         Some(("pow", [exponent, scale, time])) => {
@@ -189,14 +186,14 @@ fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<(Start, Option<A
             }
             let scale = above_zero(cx, scale, of_scale)?;
             let span = above_zero(cx, time, span.value)?;
-            Some((Start::Power { exponent: of_exponent, scale, span }, None))
+            Some(Start::Power { exponent: of_exponent, scale, span })
         }
         Some(("exp", [scale, time])) => {
             let of_scale = cx.plain_number(scale, what)?;
             let span = cx.time(time, what)?;
             let scale = above_zero(cx, scale, of_scale)?;
             let span = above_zero(cx, time, span.value)?;
-            Some((Start::Exponential { scale, span }, None))
+            Some(Start::Exponential { scale, span })
         }
         _ => {
             cx.translator.mistake(&value.span, "`worker_start` cannot be read", expected);
@@ -239,11 +236,6 @@ fn load(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<Yaml> {
     let [first, others @ ..] = pools else { return Vec::new() };
     let sizes: f64 = pools.iter().map(|pool| pool.size).sum();
     let span = first.call.option("worker_start").map_or(&first.expr.span, |value| &value.span);
-    if let (Some(rate), true) = (&first.rate, others.is_empty()) {
-        cx.translator.translated(span, "worker_start");
-        let size = first.call.option("size").and_then(|size| cx.count(size, "`size`"));
-        return size.map(|size| linear(&size, rate)).into_iter().collect();
-    }
     let are_alike = |pool: &Pool<'_>| first.start.is_like(first.size, pool.start, pool.size);
     let (phases, difference) = if others.iter().all(are_alike) {
         first.start.times(sizes / first.size).phases(sizes as u64)
@@ -257,24 +249,6 @@ fn load(cx: &mut Context<'_, '_>, pools: &[Pool<'_>]) -> Vec<Yaml> {
         Some(how) => cx.translator.approximated(span, "worker_start", how),
     }
     phases
-}
-
-/// Returns the phase of `linear(rate)`.
-fn linear(size: &Amount, rate: &Amount) -> Yaml {
-    if !size.is_param() && !rate.is_param() {
-        return Start::Linear { rate: rate.value }.phases(size.value as u64).0.remove(0);
-    }
-    let rate_operand = match rate.is_param() {
-        true => rate.operand().to_owned(),
-        false => format!("({})", rate_text(rate.value)),
-    };
-    let arrivals = Arrivals {
-        rate: Yaml::plain(&rate.text),
-        length: format!("$({} / {rate_operand})", size.operand()),
-        most: Some(size.text.clone()),
-        is_even: true,
-    };
-    arrivals.write()
 }
 
 /// Exponents of `pow`.

@@ -79,10 +79,6 @@ impl UserSteps {
         let value = self.times.iter().map(|time| time.value).sum();
         let text = match &self.times[..] {
             [only] => only.text.clone(),
-            times if times.iter().any(Amount::is_param) => {
-                let operands: Vec<_> = times.iter().map(Amount::operand).collect();
-                format!("$({})", operands.join(" + "))
-            }
             _ => seconds_text(value),
         };
         Amount { value, text }

@@ -28,40 +28,19 @@ impl Amount {
     pub(super) fn seconds(value: f64) -> Self {
         Self { value, text: seconds_text(value) }
     }
-
-    /// Reports whether the text names a parameter.
-    pub(super) fn is_param(&self) -> bool {
-        self.text.starts_with("$(")
-    }
-
-    /// Returns the text as an operand of an expression.
-    pub(super) fn operand(&self) -> &str {
-        self.text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')).unwrap_or(&self.text)
-    }
 }
 
 impl Context<'_, '_> {
-    /// Reads a number of users or turns, which becomes no parameter.
+    /// Reads a number of users.
     pub(super) fn plain_count(&mut self, expr: &Expr, what: &str) -> Option<f64> {
-        Some(self.whole_number(expr, what)?.value)
-    }
-
-    /// Reads a number of users or turns.
-    pub(super) fn count(&mut self, expr: &Expr, what: &str) -> Option<Amount> {
-        let Number { value, variable } = self.whole_number(expr, what)?;
-        let text = self.param(variable.as_deref(), show_count(value as u64));
-        Some(Amount { value, text })
-    }
-
-    fn whole_number(&mut self, expr: &Expr, what: &str) -> Option<Number> {
-        let Number { value, variable } = self.number(expr, what)?;
+        let value = self.number(expr, what)?.value;
         if value.fract() != 0.0 || !(1.0..=COUNT_MAX).contains(&value) {
             let label =
                 format!("expected a whole number from 1 to {}", show_count(COUNT_MAX as u64));
             self.translator.mistake(&expr.span, format!("{what} is {value}"), label);
             return None;
         }
-        Some(Number { value, variable })
+        Some(value)
     }
 
     /// Reads a time, `10 sec`.
