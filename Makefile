@@ -98,10 +98,8 @@ fuzz:
 # Everything that cores share, in every interleaving of their threads:
 # `crates/throng-driver/src/models.rs`. A part of `make test`.
 loom: export RUSTFLAGS := --cfg loom
-loom: export CARGO_PROFILE_RELEASE_LTO := off
-loom: export CARGO_PROFILE_RELEASE_DEBUG := 0
 loom:
-	$(CARGO) test --release --locked --quiet --target-dir target/loom -p throng-driver --lib models::
+	$(CARGO) test --profile loom --locked --quiet --target-dir target/loom -p throng-driver --lib models::
 
 # The crates without a system call, under an interpreter that finds undefined behaviour. Needs Miri,
 # a component of a nightly toolchain.

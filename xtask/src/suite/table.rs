@@ -72,7 +72,13 @@ const SUITES: &[Suite] = &[
         needs_clients: true,
         ..Suite::ANY
     },
-    Suite { name: "throng-cli preflight", is_exclusive: true, needs_program: true, ..Suite::ANY },
+    Suite {
+        name: "throng-cli preflight",
+        is_exclusive: true,
+        needs_program: true,
+        threads: MANY,
+        ..Suite::ANY
+    },
     Suite {
         name: "throng-cli cli",
         needs_program: true,
