@@ -30,8 +30,8 @@ mod oracle;
 mod transcript;
 
 /// The targets that need more than this library. A test of another crate replays their corpus:
-/// `throng-server` that of `longpoll_session`.
-pub const ELSEWHERE: [&str; 1] = ["longpoll_session"];
+/// `throng-fleet` that of `bus_message`, `throng-server` that of `longpoll_session`.
+pub const ELSEWHERE: [&str; 2] = ["bus_message", "longpoll_session"];
 
 /// The function that a target runs on an input.
 pub type Check = fn(&[u8]);

@@ -31,7 +31,7 @@ use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::trial::StepTrial;
 use crate::yaml::Yaml;
-use iterations::{classes, longest};
+use iterations::classes;
 use keys::{OPTIONS, SCENARIO, TRAFFIC};
 use load::{Load, Members};
 use script::{Item, Script};
@@ -335,8 +335,7 @@ fn draft(
         thresholds::read(translator, value, kinds)
     });
     let limits = rate_limit(translator, options, &items);
-    let place = options.map_or(0..0, |options| options.span.clone());
-    load.add_iterations(translator, &place, longest(&items));
+    load.add_iterations();
     let classes = classes(load.iterations, &steps, on_error);
     let comments = comments_at_top(&translator.source);
     let load = load.phases;

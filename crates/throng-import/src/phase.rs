@@ -64,6 +64,12 @@ pub(crate) fn hold(length: Duration) -> Yaml {
     hold_for(show_duration(length))
 }
 
+/// Returns a last phase in which the users finish: it ends with them, after this time at most.
+pub(crate) fn finish(most: impl ToString) -> Yaml {
+    let entries = [("for", Yaml::plain(most)), ("until", Yaml::plain("done"))];
+    Yaml::entry("hold", Yaml::map(entries))
+}
+
 /// Returns a phase in which nothing changes, for a time that is written so.
 pub(crate) fn hold_for(length: impl ToString) -> Yaml {
     Yaml::entry("hold", Yaml::map([("for", Yaml::plain(length))]))

@@ -35,8 +35,11 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
             Protocol::Tcp | Protocol::Http => Requirements::TCP_USER_BYTES,
             Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
         },
-        held_bytes: load.held_bytes_most(),
-        context_bytes: load.program().context_bytes(),
+        // The contexts of compressed messages have a line of their own.
+        held_bytes: load
+            .held_bytes_most()
+            .saturating_sub(demand.connections.saturating_mul(load.context_bytes())),
+        context_bytes: load.context_bytes(),
         connects_per_s: demand.begins_per_s,
         ends_per_s: demand.ends_per_s,
         listens: load.targets.clone(),

@@ -419,7 +419,12 @@ impl<D: GeneratorDriver> App<D> for Generator {
 
     fn turn_ended(&mut self, cx: &mut CoreContext<D, Self>) {
         self.encoder.end_turn();
-        self.stats.finished = self.run.phase != RunPhase::Running && cx.is_empty();
+        let is_over = match self.run.phase {
+            // The phases go on: other cores have users, and more may be added by hand.
+            RunPhase::Running => self.starts.ends_with_users(cx.now()),
+            RunPhase::Finishing(_) | RunPhase::Leaving => true,
+        };
+        self.stats.finished = is_over && cx.is_empty();
     }
 
     fn notified(&mut self, conn: &mut Conn<'_, D, Self>) {

@@ -8,12 +8,13 @@ use crate::user;
 
 /// Returns the bytes that all users of a core may hold together, where a run has so many cores on
 /// all its machines: those of the scenario, or [`HELD_BYTES_MAX`]. Many users may hold
-/// [`HELD_BYTES_EACH`] each.
+/// [`HELD_BYTES_EACH`] each. The contexts of compressed messages have room beside it.
 pub fn held_bytes_max(program: &Program, phases: &[Phase], cores: usize) -> u64 {
     program.held_bytes_max().unwrap_or_else(|| {
         let connections = Demand::of(program, phases).connections;
-        let each = connections.div_ceil(cores.max(1) as u64).saturating_mul(HELD_BYTES_EACH);
-        each.max(HELD_BYTES_MAX)
+        let connections = connections.div_ceil(cores.max(1) as u64);
+        let contexts = connections.saturating_mul(program.context_bytes());
+        connections.saturating_mul(HELD_BYTES_EACH).max(HELD_BYTES_MAX).saturating_add(contexts)
     })
 }
 
@@ -72,6 +73,12 @@ mod tests {
         assert_eq!(budget("", "1000"), 64 << 20);
         assert_eq!(budget("", "4M"), 1_000_000 << 12);
         assert_eq!(budget("limits: {held_bytes_max: 3MiB}", "4M"), 3 << 20);
+        // What browsers offer: 32 KiB of what the server sends, 8 KiB of what the user sends.
+        let (program, load) = compiled(
+            "target: ws://h:1/\nload: [{ramp: {to: 1000, over: 1m}}]\n\
+             user: [connect: {deflate: true}, stay]\n",
+        );
+        assert_eq!(held_bytes_max(&program, &load, 4), (64 << 20) + 250 * (40 << 10));
     }
 
     #[test]

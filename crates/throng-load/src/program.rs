@@ -29,6 +29,7 @@ mod message_sum;
 mod op;
 mod step_index;
 mod step_origin;
+mod table_index;
 mod think_time;
 mod transaction;
 mod trial;

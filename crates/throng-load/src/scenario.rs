@@ -319,6 +319,14 @@ fn read(
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
+    let probe = probe?;
+    if let (Some(_), Some(node)) = (&probe, fields.get("load"))
+        && let Some(Phase::Hold { until_done: true, .. }) = load.last()
+    {
+        let title = "a load with a `probe` does not end with its users";
+        reader.error(reader.first_line(&node.span), title, "leave out `until: done`");
+        return None;
+    }
     let (limits, held_bytes_max) = limits?;
     let mut scenario = Scenario {
         target: target?,
@@ -327,7 +335,7 @@ fn read(
         classes: classes?,
         setup: setup?,
         teardown: teardown?,
-        probe: probe?,
+        probe,
         thresholds: thresholds?,
         cues: cues?,
         measured: reader.measured.take().unwrap_or_default(),

@@ -43,6 +43,7 @@ pub(crate) mod wait;
 mod wait_for;
 
 pub(crate) use expect::read_rule_pattern;
+pub(crate) use receive_event::read_rule_event;
 
 use crate::scenario::step::StepKind;
 
@@ -82,7 +83,7 @@ pub(crate) const STEPS: &[StepKind] = &[
 
 /// The steps of a rule of `on_message`: none of them waits.
 pub(crate) const RULE_STEPS: &[StepKind] =
-    &[send::KIND, set::KIND, signal::KIND, branch::KIND, choose::KIND];
+    &[send::KIND, push::OF_RULE, set::KIND, signal::KIND, branch::KIND, choose::KIND];
 
 #[cfg(test)]
 mod tests;

@@ -47,6 +47,15 @@ take() {
 take promtool prometheus ./usr/bin/promtool
 take nats-server nats-server ./usr/sbin/nats-server
 
+if ! ruby -e 'require "action_cable"; require "puma/server"' 2>/dev/null; then
+  if has apt-get && [ "$(id -u)" = 0 ]; then
+    DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends ruby-actioncable puma >/dev/null ||
+      missing "apt-get could not install ruby-actioncable and puma"
+  else
+    missing "ruby-actioncable and puma are Debian packages, and only root installs them"
+  fi
+fi
+
 # nft is for the doctor's walls: it drops packets on purpose. valgrind counts instructions.
 if ! has tsung || ! has chromium || ! has nft || ! has valgrind; then
   if has apt-get && [ "$(id -u)" = 0 ]; then

@@ -4,6 +4,7 @@
 //! `make clients` installs them. A test whose client is missing prints `skipped:` with the reason,
 //! and passes.
 
+mod action_cable;
 mod chromium;
 // The tests of the server use the rest.
 #[allow(dead_code)]
@@ -15,6 +16,7 @@ mod deflate;
 #[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
 mod foreign_chat;
+mod graphql_ws;
 mod imports;
 // The tests of the bus use the rest.
 #[allow(dead_code)]

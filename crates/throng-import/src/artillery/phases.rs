@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use throng_base::units::show_rate;
+use throng_base::units::{show_duration, show_rate};
 use throng_load::scenario::YamlNode;
 
-use crate::phase::{Arrivals, hold};
+use crate::phase::{Arrivals, finish, hold};
 use crate::rate::show_whole;
 use crate::source::Span;
 use crate::translator::Translator;
@@ -19,7 +19,8 @@ pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> 
     let Some(node) = node else {
         let how = "the file has no phases: one user arrives, within a second";
         translator.approximated(&(0..0), "phases", how);
-        return vec![Arrivals::even("1/s", Duration::from_secs(1)).most(Some(1)).write()];
+        let one = Arrivals::even("1/s", Duration::from_secs(1)).most(Some(1));
+        return vec![one.write(), finish_all()];
     };
     let mut phases: Vec<Yaml> = Vec::new();
     for phase in list(translator, node, "`phases`").unwrap_or_default() {
@@ -34,11 +35,17 @@ pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> 
         let how = "Artillery gives each of its workers a share of the rate, at equal distances; \
                    the scenario's users all arrive at equal distances";
         translator.approximated(&node.span, "phases", how);
+        phases.push(finish_all());
     } else if translator.mistakes.is_empty() {
         let label = "expected a phase with `duration` and `arrivalRate`";
         translator.mistake(&node.span, "no user arrives in these phases", label);
     }
     phases
+}
+
+/// Returns the phase in which the users finish: Artillery waits for the last one.
+fn finish_all() -> Yaml {
+    finish(show_duration(FINISH_TIME)).comment("Artillery runs until the last user has finished.")
 }
 
 /// A phase, as the file has it.
@@ -156,6 +163,9 @@ fn show_pace(count: u64, length: Duration) -> String {
     let rate = count as f64 / length.as_secs_f64();
     show_whole(rate).unwrap_or_else(|| format!("{}/s", (rate * 1e6).ceil() / 1e6))
 }
+
+/// How long the scenario waits for the last user at most. Artillery waits without a limit.
+const FINISH_TIME: Duration = Duration::from_secs(3_600);
 
 const KEYS: [&str; 8] =
     ["duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"];

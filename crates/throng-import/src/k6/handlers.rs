@@ -9,7 +9,7 @@ use crate::source::Span;
 use super::effects::{may_send, stops_timer};
 use super::parser::program;
 use super::script::{Item, Script};
-use super::session::{Session, Timer};
+use super::session::{Outgoing, Session, Timer};
 use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
 
 type Done<T> = Result<T, Diagnostic>;
@@ -113,7 +113,7 @@ impl Script<'_, '_> {
             }
             ("send", [message]) => {
                 let message = self.message(message)?;
-                self.last_session(span)?.first.push(message);
+                self.last_session(span)?.first.push(Outgoing::Message(message));
                 self.translator.translated(span, "send");
             }
             ("close", _) => {
@@ -123,16 +123,20 @@ impl Script<'_, '_> {
             ("setTimeout" | "setInterval", [function, time]) => {
                 self.add_timer(&method, (function, time), span, variable)?;
             }
-            ("ping", _) => self.ping(span),
+            ("ping", _) => {
+                self.last_session(span)?.first.push(Outgoing::Ping);
+                self.note_ping(span);
+            }
             _ if name.starts_with("console.") => {}
             _ => return Err(program(span)),
         }
         Ok(())
     }
 
-    fn ping(&mut self, span: &Span) {
-        let remedy = "users answer pings, and send none; send a message";
-        self.translator.not_supported(span, "ping", remedy);
+    fn note_ping(&mut self, span: &Span) {
+        let how = "k6 waits for no pong, and its payload is a number; a user waits up to 5s for \
+                   the pong, and one that does not arrive is an error";
+        self.translator.approximated(span, "ping", how);
     }
 
     /// Reports whether it is a function that makes a timer.
@@ -191,9 +195,14 @@ impl Script<'_, '_> {
         }
         for (value, name, arguments) in calls(function.statements()?)? {
             match (self.method(&name), arguments) {
-                (Some("send"), [message]) => timer.messages.push(self.message(message)?),
+                (Some("send"), [message]) => {
+                    timer.messages.push(Outgoing::Message(self.message(message)?));
+                }
                 (Some("close"), _) => timer.closes = true,
-                (Some("ping"), _) => self.ping(&value.span),
+                (Some("ping"), _) => {
+                    timer.messages.push(Outgoing::Ping);
+                    self.note_ping(&value.span);
+                }
                 (None, [stopped]) if name == "clearInterval" => {
                     let session = self.last_session(span)?;
                     let is_its = session.interval_name.is_some()

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::units::{show_count, show_duration};
 
 use crate::expected::one_of;
-use crate::phase::{Arrivals, hold, ramp};
+use crate::phase::{Arrivals, finish, hold, ramp};
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -242,32 +242,14 @@ fn iterations(
 }
 
 impl Load {
-    /// Adds the phases of a set number of iterations. `longest` is the longest time of one, if that
-    /// is known: the scenario waits no longer than the users need.
-    pub(super) fn add_iterations(
-        &mut self,
-        translator: &mut Translator<'_>,
-        span: &Span,
-        longest: Option<Duration>,
-    ) {
-        let Some(Iterations { each, users, more }) = self.iterations else { return };
+    /// Adds the phases of a set number of iterations.
+    pub(super) fn add_iterations(&mut self) {
+        let Some(Iterations { users, .. }) = self.iterations else { return };
         let rate = users.saturating_mul(1_000).min(RATE_MAX);
         let all = Duration::from_secs_f64(users as f64 / rate as f64);
         let rate = format!("{}/s", show_count(rate));
         self.phases.push(Arrivals::even(rate, all).most(Some(users)).write());
-        let times = u32::try_from(each + u64::from(more > 0)).unwrap_or(u32::MAX);
-        let needed = longest.and_then(|longest| longest.checked_mul(times));
-        let rest = needed.map_or(self.length, |needed| needed.saturating_sub(GRACE));
-        let rest = rest.min(self.length);
-        if !rest.is_zero() {
-            self.phases.push(hold(rest));
-            let how = format!(
-                "k6 ends with the last iteration; the scenario goes on for {}, which the users may \
-                 need",
-                show_duration(rest)
-            );
-            translator.approximated(span, "end", how);
-        }
+        self.phases.push(finish(show_duration(self.length)));
     }
 }
 
@@ -350,9 +332,6 @@ const JUMP: Duration = Duration::from_millis(1);
 
 /// How long k6 waits for a set number of iterations.
 const ITERATIONS_LENGTH: Duration = Duration::from_secs(600);
-
-/// How long a scenario waits by itself for users of the open model.
-const GRACE: Duration = Duration::from_secs(10);
 
 const MS_MAX: f64 = 2.6e9;
 

@@ -19,7 +19,7 @@ pub(super) struct Session {
     /// Whether it offers compression.
     pub(super) deflates: bool,
     /// What is sent at once.
-    pub(super) first: Vec<Yaml>,
+    pub(super) first: Vec<Outgoing>,
     /// What is sent after a time, and whether the session is closed then.
     pub(super) timeouts: Vec<Timer>,
     /// What is sent again and again.
@@ -33,11 +33,20 @@ pub(super) struct Session {
     pub(super) comments: Vec<String>,
 }
 
+/// What a session sends.
+#[derive(Clone, Debug)]
+pub(super) enum Outgoing {
+    /// A message: the payload of `send`.
+    Message(Yaml),
+    /// A ping, whose pong answers it.
+    Ping,
+}
+
 /// Messages that are sent after a time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timer {
     pub(super) after: Duration,
-    pub(super) messages: Vec<Yaml>,
+    pub(super) messages: Vec<Outgoing>,
     pub(super) closes: bool,
     /// Whether the interval ends.
     pub(super) stops_interval: bool,
@@ -76,7 +85,7 @@ impl Session {
             self.write_dialogue(&mut steps);
             return steps;
         }
-        steps.extend(self.first.iter().map(send));
+        steps.extend(self.first.iter().map(Outgoing::write));
         if self.closes_at_once {
             steps.push(Yaml::text("close"));
             return steps;
@@ -94,21 +103,10 @@ impl Session {
         for timer in rest.iter().take(closing.map_or(rest.len(), |at| at + 1)) {
             steps.extend(wait(timer.after.saturating_sub(now)));
             now = now.max(timer.after);
-            steps.extend(timer.messages.iter().map(send));
+            steps.extend(timer.messages.iter().map(Outgoing::write));
         }
         steps.push(Yaml::text(if closing.is_some() { "close" } else { "stay" }));
         steps
-    }
-
-    /// Returns how long it takes from its opening to its end; `None` if nothing in it closes it.
-    pub(super) fn length(&self) -> Option<Duration> {
-        if self.closes_on_message {
-            return Some(Duration::from_secs(5));
-        }
-        if self.closes_at_once {
-            return Some(Duration::ZERO);
-        }
-        self.timeouts.iter().filter(|timer| timer.closes).map(|timer| timer.after).min()
     }
 
     /// Returns what the steps leave out.
@@ -128,14 +126,27 @@ impl Session {
     /// Writes a session that the first message ends.
     fn write_dialogue(&self, steps: &mut Vec<Yaml>) {
         let any = Yaml::map([("regex", Yaml::text(".*"))]);
-        if let Some((last, others)) = self.first.split_last() {
-            steps.extend(others.iter().map(send));
+        // The answer follows the last message, so a ping behind it goes before.
+        let last = self.first.iter().rposition(|sent| matches!(sent, Outgoing::Message(_)));
+        let others = self.first.iter().enumerate().filter(|(at, _)| Some(*at) != last);
+        steps.extend(others.map(|(_, sent)| sent.write()));
+        if let Some(Outgoing::Message(last)) = last.map(|last| &self.first[last]) {
             steps.push(Yaml::entry("send", last.clone()));
             steps.push(Yaml::entry("expect", any));
         } else {
             steps.push(Yaml::entry("receive", any));
         }
         steps.push(Yaml::text("close"));
+    }
+}
+
+impl Outgoing {
+    /// Returns the step that sends it.
+    fn write(&self) -> Yaml {
+        match self {
+            Self::Message(message) => send(message),
+            Self::Ping => Yaml::text("ping"),
+        }
     }
 }
 
@@ -150,7 +161,7 @@ fn write_interval(interval: &Timer, end: Option<Duration>, steps: &mut Vec<Yaml>
     let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
     let length = end.map(|end| end - period);
     entries.extend(length.map(|length| ("for", Yaml::plain(show_duration(length)))));
-    entries.push(("do", Yaml::list(interval.messages.iter().map(send))));
+    entries.push(("do", Yaml::list(interval.messages.iter().map(Outgoing::write))));
     steps.push(Yaml::entry("every", Yaml::map(entries)));
     let rest = length.map(|length| rest_after_last_turn(Pace::Period(period), length));
     steps.extend(rest.and_then(wait));

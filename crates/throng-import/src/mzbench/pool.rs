@@ -10,7 +10,7 @@ use super::tree::{Call, Expr};
 use super::value::Amount;
 use crate::draft::{Draft, DraftClass};
 use crate::expected::near_or;
-use crate::phase::hold_for;
+use crate::phase::finish;
 use crate::url::server_name;
 use crate::weights::{WEIGHT_MAX, Weights};
 use crate::yaml::Yaml;
@@ -46,7 +46,7 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
     let (classes, length) = users(cx, &pools);
     let mut load = load(cx, &pools);
     if length.value > 0.0 {
-        load.push(hold_for(&length.text));
+        load.push(finish(&length.text));
     }
     comments.extend(cx.comments_to(usize::MAX));
     Some(Draft {

@@ -203,14 +203,17 @@ impl<'d> Load<'d> {
         let mut left = self.duration.unwrap_or(Duration::MAX);
         let has_end = self.duration.is_some();
         // With an end, the turns are written one by one, because the last ones may be cut off.
-        for _ in 0..if has_end { self.turns } else { 1 } {
-            for phase in &self.phases {
+        let turns = if has_end { self.turns } else { 1 };
+        // The last phase is followed by the one that ends with the users.
+        let is_last = |turn, at| turn + 1 == self.turns && at + 1 == self.phases.len();
+        for turn in 0..turns {
+            for (at, phase) in self.phases.iter().enumerate() {
                 if left.is_zero() {
                     break;
                 }
                 written.push(phase.write(phase.span.min(left)));
                 left = left.saturating_sub(phase.span);
-                if phase.waits && !finish.is_zero() && !left.is_zero() {
+                if phase.waits && !is_last(turn, at) && !finish.is_zero() && !left.is_zero() {
                     let hold = finish.min(left);
                     written.push(phase::hold(hold).comment("The users of this phase finish."));
                     left = left.saturating_sub(hold);
@@ -221,23 +224,22 @@ impl<'d> Load<'d> {
             let turns = ("times", Yaml::plain(self.turns));
             written = vec![Yaml::entry("loop", Yaml::map([turns, ("do", Yaml::list(written))]))];
         }
-        let ends_itself = self.phases.last().is_some_and(|phase| phase.waits);
         if has_end && !left.is_zero() {
             let text = "No more users arrive; tsung stops all of them after its `duration`.";
-            written.push(phase::hold(left).comment(text));
+            written.push(phase::finish(show_duration(left)).comment(text));
         } else if !has_end && time.is_open {
             let hold = finish.max(OPEN_HOLD);
             let text = "tsung runs until its users have finished, and these may never.";
-            written.push(phase::hold(hold).comment(text));
+            written.push(phase::finish(show_duration(hold)).comment(text));
             let how = format!(
                 "tsung runs until the last user has finished; the scenario ends {} after the \
-                 last arrival",
+                 last arrival at the latest",
                 show_duration(hold)
             );
             translator.approximated(&(0..0), "load", how);
-        } else if !has_end && finish > GRACE && !ends_itself {
+        } else if !has_end && finish > GRACE {
             let text = "tsung runs until the last user has finished.";
-            written.push(phase::hold(finish).comment(text));
+            written.push(phase::finish(show_duration(finish)).comment(text));
         }
         written
     }

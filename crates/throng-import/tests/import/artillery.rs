@@ -64,6 +64,8 @@ load:
   - arrivals: {rate: {from: 5/s, to: 50/s}, for: 2m, spacing: even}
   - hold: {for: 10s}
   - arrivals: {rate: 50/s, for: 10m, spacing: even}
+  # Artillery runs until the last user has finished.
+  - hold: {for: 1h, until: done}
 users:
   browse_and_buy:
     weight: 9
@@ -160,6 +162,8 @@ fn a_chat() {
 target: ws://127.0.0.1:7900/ws
 load:
   - arrivals: {rate: 1k/m, for: 1m, most: 1k, spacing: even}
+  # Artillery runs until the last user has finished.
+  - hold: {for: 1h, until: done}
 users:
   chatter:
     weight: 1
@@ -206,6 +210,8 @@ fn a_file_of_json() {
 target: http://127.0.0.1:8080
 load:
   - arrivals: {rate: 2/s, for: 10s, spacing: even}
+  # Artillery runs until the last user has finished.
+  - hold: {for: 1h, until: done}
 user:
   - get: /
   - get: {path: /items, expect: {json: {ok: true}}}
@@ -229,7 +235,9 @@ approximated
 fn a_chat_does_the_same_as_its_scenario_by_hand() {
     let written = "\
 target: ws://127.0.0.1:7900/ws
-load: [arrivals: {rate: 1000/m, for: 60s, most: 1000, spacing: even}]
+load:
+  - arrivals: {rate: 1000/m, for: 60s, most: 1000, spacing: even}
+  - hold: {for: 1h, until: done}
 users:
   chatter:
     weight: 1
@@ -282,7 +290,7 @@ fn each_phase_has_its_place() {
     check_phases(
         "[{pause: 5}, {duration: 1, arrivalRate: 1}, {pause: 2 min}, \
          {duration: 1, arrivalRate: 1}]",
-        &["- hold: {for: 2m}"],
+        &["- hold: {for: 2m}", "- hold: {for: 1h, until: done}"],
     );
 }
 
@@ -359,6 +367,8 @@ setup:
   - post: {path: /login, json: {a: b}, capture: {id: /id, user_id: /user}}
 load:
   - arrivals: {rate: 2/s, for: 10s, spacing: even}
+  # Artillery runs until the last user has finished.
+  - hold: {for: 1h, until: done}
 user:
   - get: {path: "/${raw(setup.id)}", headers: {x: "${setup.user_id}"}}
 on_error: stop
@@ -391,7 +401,8 @@ fn deep_lists_and_aliases_of_aliases_are_refused() {
     assert!(import_text(&deep, "load.yml").is_err());
     let bomb = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\n\
                 c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\n\
-                e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n";
+                e: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\n\
+                g: &g [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n";
     assert!(import_text(&format!("{bomb}{}", file("", GET)), "load.yml").is_err());
 }
 

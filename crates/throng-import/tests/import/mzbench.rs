@@ -49,7 +49,7 @@ target: tcp://service-host:4444
 params: {time: 20m, max: 10/s}
 load:
   - arrivals: {rate: 500/s, for: 50s, most: 25k, spacing: even}
-  - hold: {for: $(time)}
+  - hold: {for: $(time), until: done}
 user:
   - connect
   # From 25,000 to 250,000 requests a second in all.
@@ -104,7 +104,7 @@ load:
   - arrivals: {rate: {from: 10.6674/s, to: 14.6092/s}, for: 633ms, most: 8, spacing: even}
   - arrivals: {rate: {from: 11.6111/s, to: 13.6655/s}, for: 633ms, most: 8, spacing: even}
   - arrivals: {rate: {from: 14.1777/s, to: 14.2136/s}, for: 634ms, most: 9, spacing: even}
-  - hold: {for: 1m3s}
+  - hold: {for: 1m3s, until: done}
 users:
   pool1:
     weight: 2

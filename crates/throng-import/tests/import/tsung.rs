@@ -42,7 +42,7 @@ fn the_phoenix_article_by_hand() {
 target: ws://server_ip_address:4000/socket/websocket
 load:
   - arrivals: {rate: 1000/s, for: 100s, most: 100_000}
-  - hold: {for: 500m}
+  - hold: {for: 500m, until: done}
 user:
   - connect: {timeout: 600s}
   - send:

@@ -98,9 +98,11 @@ impl RunState {
         }
     }
 
-    /// Reports whether users of this class wait for what comes unasked, or for answers.
+    /// Reports whether users of this class wait for what comes unasked or for answers, or have
+    /// rules for it.
     pub(super) fn receives(&self, class: u16) -> bool {
-        self.classes[usize::from(class)].expects
+        let class = &self.classes[usize::from(class)];
+        class.expects || class.has_rules
     }
 
     /// Returns what the users have in common.

@@ -23,6 +23,8 @@ pub(super) struct Starts {
     upcoming: Option<Duration>,
     /// Moment at which the schedule ended or was cut short; no user is due after it.
     ended_at: Option<Instant>,
+    /// True once a last phase has begun that ends with its users.
+    awaits_users: bool,
 }
 
 /// An action that is due now.
@@ -90,6 +92,7 @@ impl Starts {
             manual: ManualUsers::default(),
             upcoming: None,
             ended_at: None,
+            awaits_users: false,
         };
         starts.find_upcoming();
         starts
@@ -104,6 +107,8 @@ impl Starts {
         let planned = match (self.paused_since, self.upcoming) {
             (Some(_), _) => Instant::FAR,
             (None, Some(offset)) => self.start_at + offset,
+            // The users may have ended before this phase begins.
+            (None, None) if !self.awaits_users => self.users_end_at().unwrap_or(self.end_at()),
             (None, None) => self.end_at(),
         };
         planned.min(self.manual.due())
@@ -220,9 +225,25 @@ impl Starts {
         self.paused_since.is_none() && now >= end_at
     }
 
+    /// Reports whether the load has nothing more to do once all users have ended: no user is to
+    /// come, and the last phase has begun and ends with its users.
+    pub(super) fn ends_with_users(&mut self, now: Instant) -> bool {
+        let is_waiting = self.paused_since.is_none() && self.manual.due() == Instant::FAR;
+        let is_last = self.users_end_at().is_some_and(|begin| begin <= now);
+        self.awaits_users |= is_last;
+        is_waiting && is_last && self.upcoming.is_none()
+    }
+
     /// Ends the schedule: no more users start.
     pub(super) fn end(&mut self, now: Instant) {
         self.ended_at.get_or_insert(now);
+    }
+
+    /// Returns the beginning of the last phase if it ends with its users.
+    fn users_end_at(&self) -> Option<Instant> {
+        let (last, before) = self.phases.split_last()?;
+        let ends_with_users = matches!(last, Phase::Hold { until_done: true, .. });
+        ends_with_users.then(|| self.start_at + schedule::length(before))
     }
 
     fn end_at(&self) -> Instant {
@@ -348,6 +369,25 @@ mod tests {
         assert!(matches!(starts.pop(at(11_000)), Some(DueAction::Start { id: 1, .. })));
         assert!(!starts.is_over(at(12_999)) && starts.due() == at(13_000));
         assert!(starts.is_over(at(13_000)));
+    }
+
+    #[test]
+    fn a_last_phase_ends_with_its_users() {
+        let arrivals = "{arrivals: {rate: 1000/s, for: 1s, most: 1, spacing: even}}";
+        let mut starts = starts(&format!("[{arrivals}, {{hold: {{for: 10m, until: done}}}}]"));
+        assert!(matches!(starts.pop(at(1_000)), Some(DueAction::Start { id: 0, .. })));
+        assert!(!starts.ends_with_users(at(1_999)));
+        assert_eq!(starts.due(), at(2_000), "its users may have ended before");
+        starts.pause(at(1_999));
+        assert!(!starts.ends_with_users(at(2_500)), "a pause is no end");
+        starts.resume(at(2_999));
+        assert!(!starts.ends_with_users(at(2_999)) && starts.ends_with_users(at(3_000)));
+        assert_eq!(starts.due(), at(603_000));
+        starts.add(1, at(4_000));
+        assert!(!starts.ends_with_users(at(4_000)), "a user was requested by hand");
+        assert!(matches!(starts.pop(at(4_000)), Some(DueAction::Start { .. })));
+        assert!(starts.ends_with_users(at(4_000)));
+        assert!(!starts.is_over(at(602_999)) && starts.is_over(at(603_000)));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Compiling a scenario: its classes one after another.
 
 use super::compiler::Compiler;
+use super::table_index::TableIndexes;
 use super::{Dialogue, MessageRule, Op, OpFacts, OpRole, Program, ProgramClass, StepOrigin};
 use crate::scenario::{self, Class, Credentials, Scenario, Target, compile_steps};
 
@@ -42,8 +43,9 @@ impl Program {
             dialogue: Dialogue::default(),
             secrets: secrets_of(scenario),
         };
+        let mut tables = TableIndexes::default();
         for class in &scenario.classes {
-            program.compile_class(class, &scenario.target);
+            program.compile_class(class, &mut tables, &scenario.target);
         }
         assert!(program.weight_total > 0, "a scenario has users");
         program.stride = stride(program.weight_total);
@@ -51,9 +53,9 @@ impl Program {
         program
     }
 
-    fn compile_class(&mut self, class: &Class, target: &Target) {
+    fn compile_class(&mut self, class: &Class, tables: &mut TableIndexes, target: &Target) {
         self.weight_total += u64::from(class.weight);
-        let mut compiler = Compiler::new(self, target);
+        let mut compiler = Compiler::new(self, tables, target);
         let entry = compiler.next_pc();
         compile_steps(&class.steps, &mut compiler);
         compiler.push(Op::End, OpFacts::of_role(OpRole::Ends));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::handshake::Handshake;
 use super::http_request::HttpRequest;
+use super::table_index::TableIndexes;
 use super::{
     BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, LimitedAction, Loop,
     MessagePattern, Op, OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template,
@@ -15,6 +16,7 @@ use crate::steps::connect::upgrade::UpgradeOptions;
 /// The program so far, and what the steps of a class have in common.
 pub(crate) struct Compiler<'a> {
     program: &'a mut Program,
+    tables: &'a mut TableIndexes,
     target: &'a Target,
     /// Index of the class's first op.
     entry: u32,
@@ -33,11 +35,15 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl<'a> Compiler<'a> {
-    pub(super) fn new(program: &'a mut Program, target: &'a Target) -> Self {
+    pub(super) fn new(
+        program: &'a mut Program,
+        tables: &'a mut TableIndexes,
+        target: &'a Target,
+    ) -> Self {
         let (entry, origin) = (program.ops.len() as u32, StepOrigin::default());
         let (depth, transactions, step, sum) = (0, 0, None, OpSum::NONE);
         let is_in_rule = false;
-        Self { program, target, entry, depth, transactions, step, origin, is_in_rule, sum }
+        Self { program, tables, target, entry, depth, transactions, step, origin, is_in_rule, sum }
     }
 
     /// Begins a step: its name belongs to the first of its ops that waits for the server.
@@ -47,7 +53,9 @@ impl<'a> Compiler<'a> {
 
     /// Returns the index of the name of a step or transaction.
     fn step_index(&mut self, name: &str) -> StepIndex {
-        StepIndex::new(index_of(&mut self.program.step_names, name.to_owned()))
+        StepIndex::new(
+            self.tables.step_names.index_of(&mut self.program.step_names, name.to_owned()),
+        )
     }
 
     /// Appends an op.
@@ -161,7 +169,7 @@ impl<'a> Compiler<'a> {
 
     /// Returns the index of a condition.
     pub(crate) fn condition(&mut self, condition: &Condition) -> u32 {
-        index_of(&mut self.program.conditions, condition.clone())
+        self.tables.conditions.index_of(&mut self.program.conditions, condition.clone())
     }
 
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
@@ -178,7 +186,7 @@ impl<'a> Compiler<'a> {
 
     /// Returns the index of a message.
     pub(crate) fn template(&mut self, template: &Template) -> u32 {
-        index_of(&mut self.program.templates, template.clone())
+        self.tables.templates.index_of(&mut self.program.templates, template.clone())
     }
 
     /// Returns the messages that the class has sent so far.
@@ -197,7 +205,7 @@ impl<'a> Compiler<'a> {
 
     /// Returns the index of a think time.
     pub(crate) fn think_time(&mut self, think_time: ThinkTime) -> u32 {
-        index_of(&mut self.program.think_times, think_time)
+        self.tables.think_times.index_of(&mut self.program.think_times, think_time)
     }
 
     /// Appends the waits for the turns that limits give to a step that does this. In a scenario
@@ -229,7 +237,7 @@ impl<'a> Compiler<'a> {
     /// Returns the index of an upgrade request to the scenario's target.
     pub(crate) fn handshake(&mut self, upgrade: &UpgradeOptions) -> u32 {
         let handshake = Handshake::new(self.target, self.program.protocol, upgrade);
-        index_of(&mut self.program.handshakes, handshake)
+        self.tables.handshakes.index_of(&mut self.program.handshakes, handshake)
     }
 
     /// Returns the protocol of the scenario.
@@ -253,21 +261,12 @@ impl<'a> Compiler<'a> {
     /// Returns the index of a topic. All steps that name it share one.
     pub(crate) fn topic(&mut self, name: &Template) -> u16 {
         let topic = TopicTemplate::new(name.clone(), self.program.probe.as_ref());
-        u16::try_from(index_of(&mut self.program.topics, topic))
-            .expect("a scenario with 65,536 topics was read from a text")
+        let index = self.tables.topics.index_of(&mut self.program.topics, topic);
+        u16::try_from(index).expect("a scenario with 65,536 topics was read from a text")
     }
 
     pub(super) fn next_pc(&self) -> u32 {
         u32::try_from(self.program.ops.len())
             .expect("a scenario of four thousand million steps was read from a text")
     }
-}
-
-/// Returns the index of `value` in the table. Equal values share one.
-fn index_of<T: PartialEq>(table: &mut Vec<T>, value: T) -> u32 {
-    let index = table.iter().position(|other| *other == value).unwrap_or_else(|| {
-        table.push(value);
-        table.len() - 1
-    });
-    index as u32
 }

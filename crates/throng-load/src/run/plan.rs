@@ -198,6 +198,13 @@ impl LoadPlan {
         received.saturating_add(sent)
     }
 
+    /// Returns the most bytes of contexts of compressed messages that each user keeps, as far as
+    /// the cores let them. [`Self::held_bytes_most`] has them, too.
+    pub fn context_bytes(&self) -> u64 {
+        let held = self.held_bytes_most() / self.capacity.demand.connections.max(1);
+        self.program.context_bytes().min(held)
+    }
+
     /// Reports whether the target's own address and port are among the sources.
     pub(super) fn self_connect_possible(&self) -> bool {
         let Capacity { port_range, .. } = &self.capacity;

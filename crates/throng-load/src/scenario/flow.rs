@@ -86,6 +86,13 @@ impl<'r, 's> Flow<'r, 's> {
         self.join(topic);
     }
 
+    /// Reports a topic that no step joins.
+    pub(crate) fn require_join_of(&mut self, topic: &Template) {
+        if !self.reader.joined.contains(topic) {
+            self.error("no step joins this topic", "no `join` has exactly this topic");
+        }
+    }
+
     /// Notes that the step does what limits may count.
     pub(crate) fn acts(&mut self, action: LimitedAction) {
         if !self.reader.limited_actions.contains(&action) {

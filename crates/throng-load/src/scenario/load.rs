@@ -92,9 +92,14 @@ fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opt
 }
 
 fn read_hold(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
-    let fields = reader.fields(node, "`hold`", &["for"])?;
+    let fields = reader.fields(node, "`hold`", &["for", "until"])?;
+    let until_done = match fields.get("until") {
+        Some(until) => reader.one_of(until, "`until`", &[("done", true)]),
+        None => Some(false),
+    };
     let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
-    Some(Phase::Hold { span: positive_duration(reader, node, "`for`")? })
+    let span = positive_duration(reader, node, "`for`");
+    Some(Phase::Hold { span: span?, until_done: until_done? })
 }
 
 fn read_loop<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Option<PhaseShape<'n>> {

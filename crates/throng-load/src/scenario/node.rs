@@ -40,6 +40,7 @@ impl Node {
     /// cannot continue after it. Aliases are filled in, up to a limit.
     pub fn parse(source: &str) -> Result<Self, Diagnostic> {
         let options = serde_saphyr::options! {
+            budget: serde_saphyr::budget! { max_nodes: VALUES_MAX, max_events: 3 * VALUES_MAX },
             non_finite_float_policy: serde_saphyr::options::NonFiniteFloatPolicy::PassThrough,
         };
         let tree: Spanned<YamlValue> = serde_saphyr::from_str_with_options(source, options)
@@ -201,3 +202,7 @@ impl<'de> Visitor<'de> for TreeVisitor {
         Ok(YamlValue::Map(map))
     }
 }
+
+/// Values of a document at most, each key, scalar, list and mapping: an import of 15,000 requests
+/// with 20 headers each has 900,000. Reading that many takes about 250 MB for a moment.
+const VALUES_MAX: usize = 1_000_000;

@@ -6,7 +6,7 @@ use super::reader::Reader;
 use super::step::Step;
 use super::{Protocol, step_list};
 use crate::program::MessagePattern;
-use crate::steps::{RULE_STEPS, read_rule_pattern};
+use crate::steps::{RULE_STEPS, read_rule_event, read_rule_pattern};
 
 /// A rule of a class: the messages that it takes, and the steps that follow each of them.
 #[derive(Clone, Debug)]
@@ -20,14 +20,18 @@ pub struct MessageRule {
 /// Reads the rules of a class, after its steps: they may use all that the steps store.
 pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Vec<MessageRule>> {
     let Some(node) = node else { return Some(Vec::new()) };
-    if reader.protocol != Protocol::Ws {
+    if ![Protocol::Ws, Protocol::Phoenix].contains(&reader.protocol) {
         let title = format!("`protocol: {}` has no `on_message`", reader.protocol.name());
-        let label = "only messages of a plain WebSocket have rules";
+        let label = "only messages of a WebSocket and events of channels have rules";
         reader.error(reader.first_line(&node.span), title, label);
         return None;
     }
     let Kind::List(items) = &node.kind else {
-        reader.wrong_kind(node, WHAT, "a list such as `- {text: ping, do: [send: pong]}`");
+        let example = match reader.protocol {
+            Protocol::Phoenix => "`- {topic: a, event: ask, do: [push: {topic: a, event: say}]}`",
+            _ => "`- {text: ping, do: [send: pong]}`",
+        };
+        reader.wrong_kind(node, WHAT, &format!("a list such as {example}"));
         return None;
     };
     if items.is_empty() || items.len() > RULES_MAX {
@@ -43,7 +47,11 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Vec<M
 }
 
 fn read_rule(reader: &mut Reader<'_>, node: &Node) -> Option<MessageRule> {
-    let (fields, pattern) = read_rule_pattern(reader, node, "a rule of `on_message`")?;
+    let what = "a rule of `on_message`";
+    let (fields, pattern) = match reader.protocol {
+        Protocol::Phoenix => read_rule_event(reader, node, what)?,
+        _ => read_rule_pattern(reader, node, what)?,
+    };
     let steps = match fields.get("do") {
         None => Some(Vec::new()),
         Some(body) => step_list::read_connected(reader, body, "`do`", RULE_STEPS),

@@ -34,7 +34,7 @@ pub(crate) struct Reader<'s> {
     /// Files that the scenario reads.
     pub(super) files: Vec<PathBuf>,
     /// Topics that the users of any class join.
-    pub(super) joined: Vec<Template>,
+    pub(crate) joined: Vec<Template>,
     /// Names of steps so far.
     pub(super) step_names: StepNames,
     /// Kinds of steps so far.

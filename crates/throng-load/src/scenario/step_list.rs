@@ -266,6 +266,14 @@ fn name_and_value<'n>(
 
 /// Reports a step that this protocol does not have, and names the protocol that has it.
 fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
+    if name == "on_message" {
+        let label = match reader.solo_key {
+            Some(_) => "the only user of these steps has no rules; `receive` and `expect` wait",
+            None => "its rules belong beside `user`, and hold for the whole connection",
+        };
+        reader.error(span, "`on_message` is no step", label);
+        return;
+    }
     let own = reader.protocol;
     let others = Protocol::ALL.iter().filter(|other| names(kinds, **other).contains(&name));
     let others: Vec<_> = others.map(|other| other.name()).collect();

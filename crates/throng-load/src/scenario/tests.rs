@@ -32,7 +32,7 @@ thresholds:
     assert_eq!(scenario.target.to_string(), "tcp://127.0.0.1:5555");
     let load = [
         Phase::Ramp { to: 100_000, over: minutes(15), curve: Curve::Linear },
-        Phase::Hold { span: minutes(1) },
+        Phase::Hold { span: minutes(1), until_done: false },
         Phase::Ramp { to: 0, over: minutes(15), curve: Curve::Linear },
     ];
     assert_eq!(scenario.load, load);
@@ -145,7 +145,7 @@ fn arrivals_are_read_with_their_defaults() {
                 most: None,
                 spacing: Spacing::Even
             },
-            Phase::Hold { span }
+            Phase::Hold { span, until_done: false }
         ]
     );
 }
@@ -254,4 +254,12 @@ proptest::proptest! {
             assert!(mistakes.render(false).contains("test.yaml"), "{text}");
         }
     }
+}
+
+#[test]
+fn a_document_has_at_most_a_million_values() {
+    let list = |values: usize| node::Node::parse(&format!("[{}]", "a,".repeat(values)));
+    assert!(list(900_000).is_ok(), "an import of 15,000 requests with 20 headers each");
+    let mistake = list(1_000_000).unwrap_err();
+    assert!(format!("{mistake:?}").contains("at most a million values"), "{mistake:?}");
 }

@@ -47,8 +47,8 @@ pub(super) fn describe(source: &str, error: &Error) -> Diagnostic {
 fn too_large(span: &Range<usize>, message: &str) -> Option<Diagnostic> {
     let is_too_large = message.contains("too large or too complex");
     let title = "the scenario is too large, with its aliases filled in";
-    let help = "a scenario has at most 250000 values, and 64 MiB of texts; data belongs in a file \
-                of its own: see `data`";
+    let help = "a scenario has at most a million values, and 64 MiB of texts; data belongs in a \
+                file of its own: see `data`";
     is_too_large.then(|| Diagnostic::new(span.clone(), title, "too much by here").help(help))
 }
 

@@ -14,7 +14,7 @@ fn ramp(to: u32, seconds: u64) -> Phase {
 }
 
 fn hold(seconds: u64) -> Phase {
-    Phase::Hold { span: Duration::from_secs(seconds) }
+    Phase::Hold { span: Duration::from_secs(seconds), until_done: false }
 }
 
 fn arrivals(from: f64, to: f64, seconds: u64, most: Option<u64>, spacing: Spacing) -> Phase {

@@ -15,6 +15,9 @@ pub(super) const KIND: StepKind = StepKind {
     form: StepForm::Value(read),
 };
 
+/// A push of a rule of `on_message`.
+pub(super) const OF_RULE: StepKind = StepKind { form: StepForm::Value(read_of_rule), ..KIND };
+
 #[derive(Debug)]
 struct Push {
     /// Name of the channel.
@@ -48,6 +51,35 @@ impl Action for Push {
         };
         compiler.request(request, Some(LatencyKind::Push));
     }
+}
+
+/// A push of a rule of `on_message`, which waits for no reply.
+#[derive(Debug)]
+struct PushOfRule(Push);
+
+impl Action for PushOfRule {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.require_join_of(&self.0.topic);
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        self.0.compile(compiler);
+    }
+}
+
+fn read_of_rule(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
+    let fields = reader.fields(node, "`push`", &["topic", "event", "payload", "reply"])?;
+    if reader.flag(&fields, "reply", false) != Some(false) {
+        let title = "a `push` of a rule waits for no reply";
+        reader.error(fields.key_span("reply"), title, "leave it out");
+        return None;
+    }
+    let topic = read_topic(reader, &fields, "`push`");
+    let event = read_event(reader, &fields, "`push`");
+    let payload = json::read_object(reader, fields.get("payload"), "`payload`");
+    let (reply, timeout, response) = (false, REPLY_TIMEOUT_DEFAULT, None);
+    let push = Push { topic: topic?, event: event?, payload: payload?, reply, timeout, response };
+    Some(Box::new(PushOfRule(push)))
 }
 
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {

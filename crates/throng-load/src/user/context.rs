@@ -245,6 +245,10 @@ impl<'a> UserContext<'a> {
         self.user.render(program, |scope| program.condition(condition).holds(scope, scratch))
     }
 
+    pub(crate) fn is_phoenix(&self) -> bool {
+        self.rules.program.protocol() == Protocol::Phoenix
+    }
+
     pub(crate) fn is_tcp(&self) -> bool {
         self.rules.program.protocol() == Protocol::Tcp
     }

@@ -5,7 +5,7 @@
 
 use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
-use super::{cues, failure};
+use super::{cues, failure, request};
 use crate::program::{IncomingMessage, MessageRule, Op, Program};
 use crate::steps::{branch, choose, send, set};
 
@@ -45,19 +45,22 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
         }
         let outcome = match op {
             Op::Send { template, frame } => {
-                match send_reply(cx, |cx| send::write(cx, template, frame).is_some()) {
-                    true => StepOutcome::Next,
-                    false => {
-                        failure::fail_beside(cx, ErrorKind::BadValue);
-                        return;
-                    }
+                let is_sent = send_reply(cx, |cx| send::write(cx, template, frame).is_some());
+                if !is_sent {
+                    failure::fail_beside(cx, ErrorKind::BadValue);
+                    return;
                 }
+                StepOutcome::Next
             }
             Op::SendRandom { bytes } => {
                 send_reply(cx, |cx| {
                     send::write_random(cx, bytes as usize);
                     true
                 });
+                StepOutcome::Next
+            }
+            Op::Request { request } => {
+                push_reply(cx, request);
                 StepOutcome::Next
             }
             Op::Set { slot, template } => set::begin(cx, slot, template),
@@ -71,6 +74,20 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
             StepOutcome::Go(to) => to,
             _ => pc + 1,
         };
+    }
+}
+
+/// Pushes an event of a rule. A user that has left the channel pushes none.
+fn push_reply(cx: &mut UserContext<'_>, index: u32) {
+    let topic = cx.rules.program.request(index).topic;
+    match cx.user.channels.of_topic(topic).filter(|channel| channel.joined) {
+        Some(channel) => {
+            send_reply(cx, |cx| {
+                request::push_beside(cx, index, channel);
+                true
+            });
+        }
+        None => cx.count(|c| c.rules_blocked += 1),
     }
 }
 

@@ -30,6 +30,11 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     }
     let number = cx.user.next_ref();
     let receives_probe = write(cx, request, number, channel);
+    if request.kind == ChannelRequestKind::Push {
+        for part in cx.rules.program.sent_parts() {
+            part.store(&cx.encoder.payload, |slot, value| cx.user.memory.store(slot, value));
+        }
+    }
     match request.kind {
         ChannelRequestKind::Join => join::sent(cx, number, request.topic, receives_probe),
         ChannelRequestKind::Push => push::sent(cx, request.awaits_reply),
@@ -42,6 +47,13 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
     cx.user.set_wait(UserWait::Reply { number: Packed::new(number) });
     cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
     StepOutcome::Wait
+}
+
+/// Appends a push to the output, beside the steps of the user: no step waits for its reply.
+pub(crate) fn push_beside(cx: &mut UserContext<'_>, index: u32, channel: Channel) {
+    let request = cx.rules.program.request(index);
+    let number = cx.user.next_ref();
+    write(cx, request, number, Some(channel));
 }
 
 /// Appends the request to the output. Returns whether the probe is delivered in its topic.
@@ -64,11 +76,6 @@ fn write(
         request.event.render(scope, &mut encoder.event);
         request.payload.render(scope, &mut encoder.payload);
     });
-    if request.kind == ChannelRequestKind::Push {
-        for part in program.sent_parts() {
-            part.store(&encoder.payload, |slot, value| cx.user.memory.store(slot, value));
-        }
-    }
     let (topic_text, payload) = (as_text(&encoder.topic), as_text(&encoder.payload));
     let r#ref = Decimal::new(number.into());
     let join_ref = Decimal::new(channel.map_or(0, |channel| channel.join_ref).into());

@@ -4,11 +4,41 @@
 //! and the one inflater of a core read it before each message. So a context costs what was sent, at
 //! most its window, and an idle connection none; a compressor of its own costs 300 KB.
 
-/// The contexts of one connection.
+use crate::held::{HeldBudget, HeldTooMuch};
+
+/// The contexts of one connection. From the first message that the peer sends in its context on,
+/// they count in the budget of the core.
 #[derive(Debug, Default)]
 pub(super) struct DeflateContexts {
     pub(super) sent: DeflateContext,
     pub(super) received: DeflateContext,
+    budget: Option<HeldBudget>,
+    counted: usize,
+}
+
+impl DeflateContexts {
+    /// Counts what the contexts take, in `budget`.
+    ///
+    /// # Errors
+    /// If the budget has no room for what they take now.
+    pub(super) fn count(&mut self, budget: &HeldBudget) -> Result<(), HeldTooMuch> {
+        let budget = self.budget.get_or_insert_with(|| budget.clone());
+        let before = self.counted;
+        self.counted = self.sent.bytes.capacity() + self.received.bytes.capacity();
+        if self.counted == before {
+            return Ok(());
+        }
+        budget.recount(before, self.counted)
+    }
+}
+
+impl Drop for DeflateContexts {
+    fn drop(&mut self) {
+        if let Some(budget) = &self.budget {
+            // Less than before is always granted.
+            let _ = budget.recount(self.counted, 0);
+        }
+    }
 }
 
 /// The last bytes of the compressed messages of one direction.

@@ -1,12 +1,12 @@
 //! The reader that finds messages and control frames in a stream of frames.
 
-use crate::Input;
 use crate::websocket::context::DeflateWindow;
 use crate::websocket::header::{Header, Role};
 use crate::websocket::inflate::Inflater;
 use crate::websocket::reassembly::{Message, Progress, Reassembly};
 use crate::websocket::scratch::ScratchBuffers;
 use crate::websocket::{Violation, WebSocketLimits, mask};
+use crate::{HeldBudget, Input};
 
 /// An event from the peer, the common form of client and server events.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,7 +102,7 @@ pub(super) fn next_event<'a, 'i: 'a>(
             release(unfinished);
             let is_text = header.opcode == Header::TEXT;
             if header.is_deflated {
-                let context = (window, &mut *unfinished);
+                let context = (window, &mut *unfinished, &buffers.held);
                 let payload = inflate(payload, context, limits, &mut buffers.inflater, input)?;
                 return decode_message(payload, is_text).map(Some);
             }
@@ -141,6 +141,7 @@ fn decode_reassembled<'a>(
 ) -> Result<PeerEvent<'a>, Violation> {
     buffers.reassembled = message.bytes.take();
     let (is_text, is_deflated) = (message.is_text, message.is_deflated);
+    let context = (context.0, context.1, &buffers.held);
     let payload = match is_deflated {
         true => inflate(&buffers.reassembled, context, limits, &mut buffers.inflater, input)?,
         false => &buffers.reassembled,
@@ -153,7 +154,7 @@ fn decode_reassembled<'a>(
 #[cold]
 fn inflate<'a>(
     payload: &[u8],
-    (window, unfinished): (DeflateWindow, &mut Option<Box<Reassembly>>),
+    (window, unfinished, budget): (DeflateWindow, &mut Option<Box<Reassembly>>, &HeldBudget),
     limits: &WebSocketLimits,
     inflater: &'a mut Inflater,
     input: &mut Input<'_>,
@@ -172,6 +173,7 @@ fn inflate<'a>(
     if window.takes_over {
         let contexts = unfinished.get_or_insert_default().contexts.get_or_insert_default();
         contexts.received.append(inflated.bytes, window.bits);
+        contexts.count(budget).map_err(|_| Violation::HeldTooMuch)?;
     }
     Ok(inflated.bytes)
 }

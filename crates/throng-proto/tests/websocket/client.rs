@@ -186,6 +186,38 @@ fn the_client_that_is_over_the_budget_of_its_core_fails_and_no_other() {
 }
 
 #[test]
+fn the_contexts_of_compressed_messages_count_in_the_budget() {
+    let budget = HeldBudget::new(100_000);
+    let open = || {
+        let deflate = ClientHandshake { deflate: &[DeflateOffer::BROWSER], ..HANDSHAKE };
+        let mut harness = connecting_client(&deflate);
+        harness.scratch = Scratch::new(LIMITS, 1).with_budget(budget.clone());
+        let value = "Sec-WebSocket-Extensions: permessage-deflate\r\nUpgrade:";
+        harness.receive(&with("Upgrade:", value));
+        harness
+    };
+    // A stored block of 20,000 bytes, which no compression makes shorter.
+    let mut payload = vec![0, 0x20, 0x4e, 0xdf, 0xb1];
+    payload.extend([b'x'; 20_000]);
+    payload.push(0);
+    let mut message = frame(0x82, &payload, false);
+    message[0] |= 0x40;
+    let mut users: Vec<_> = (0..4).map(|_| open()).collect();
+    for (at, user) in users.iter_mut().enumerate() {
+        user.receive(&message);
+        let event = user.events.last().unwrap();
+        assert!(event.starts_with("binary 20000 bytes"), "user {at}: {event}");
+        assert!(budget.used_bytes() >= 20_000 * (at + 1), "{budget:?}");
+    }
+    let mut last = open();
+    last.receive(&message);
+    assert_eq!(last.events.last().unwrap(), "failed HeldTooMuch");
+    assert_eq!((budget.refused(), budget.messages()), (1, 0));
+    drop((users, last));
+    assert_eq!(budget.used_bytes(), 0, "a connection that is dropped holds no more");
+}
+
+#[test]
 fn the_head_of_a_response_counts_in_the_budget() {
     let budget = HeldBudget::new(1_000);
     let mut harness = connecting_client(&HANDSHAKE);

@@ -43,7 +43,7 @@ fn the_cores_of_all_machines_are_numbered_as_those_of_one() {
 fn users_of_the_closed_model_begin_and_end_as_on_one_machine() {
     let phases = [
         ramp(USERS, 1_000, Curve::Linear),
-        Phase::Hold { span: Duration::from_secs(60) },
+        Phase::Hold { span: Duration::from_secs(60), until_done: false },
         ramp(USERS / 2, 333, Curve::Exponential),
     ];
     let schedule = ClosedSchedule::new(&phases);

@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpStream;
 
+use super::place::PlaceState;
 use super::places::{Place, SharedPlace};
 use super::stream::PlacedStream;
 
@@ -38,11 +39,56 @@ pub(super) async fn serve(stream: TcpStream, place: Place, router: Router) {
 async fn answer(State(place): State<Arc<SharedPlace>>, request: Request, next: Next) -> Response {
     place.update(|state| state.begin_answer());
     let answering = Answering(Arc::clone(&place));
+    let request = request.map(|body| await_body(body, &place));
     let response = next.run(request).await;
     if response.status().is_success() {
         place.update(|state| state.let_in());
     }
     response.map(|body| Body::new(AnswerBody { body, _answering: answering }))
+}
+
+/// Returns the body of a request, which has a time to arrive whole.
+fn await_body(body: Body, place: &Arc<SharedPlace>) -> Body {
+    if body.is_end_stream() {
+        return body;
+    }
+    place.update(|state| state.begin_body(Instant::now()));
+    Body::new(RequestBody { body, _awaited: AwaitedBody(Arc::clone(place)) })
+}
+
+/// The wait for a body. It ends when this is dropped, however it ends.
+struct AwaitedBody(Arc<SharedPlace>);
+
+impl Drop for AwaitedBody {
+    fn drop(&mut self) {
+        self.0.update(PlaceState::end_body);
+    }
+}
+
+/// The body of a request, until its last part is read, or the server does not want it.
+struct RequestBody {
+    body: Body,
+    _awaited: AwaitedBody,
+}
+
+impl HttpBody for RequestBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// The work at an answer. It ends when this is dropped, however it ends.

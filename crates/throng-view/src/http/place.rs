@@ -10,6 +10,8 @@ pub(super) struct PlaceState {
     limits: HttpLimits,
     /// When the head that has not arrived whole began. A connection begins with it.
     head_since: Option<Instant>,
+    /// When the body that has not arrived whole began: with the end of its head.
+    body_since: Option<Instant>,
     /// When the last byte was sent or received.
     moved: Instant,
     /// Whether the server works at an answer.
@@ -25,6 +27,7 @@ impl PlaceState {
         Self {
             limits,
             head_since: Some(now),
+            body_since: None,
             moved: now,
             is_answering: false,
             is_blocked: false,
@@ -57,6 +60,16 @@ impl PlaceState {
         self.is_answering = true;
     }
 
+    /// Notes that the body of the request has not arrived whole: the server waits for the client.
+    pub(super) fn begin_body(&mut self, now: Instant) {
+        self.body_since = Some(now);
+    }
+
+    /// Notes that the body is whole, or that the server does not want it.
+    pub(super) fn end_body(&mut self) {
+        self.body_since = None;
+    }
+
     /// Notes that all of an answer is made, or that nothing more of it is needed.
     pub(super) fn end_answer(&mut self, now: Instant) {
         self.moved = now;
@@ -72,7 +85,7 @@ impl PlaceState {
     /// for a connection that waits for the server, which keeps its place.
     pub(super) fn rank(&self) -> Option<(bool, Instant)> {
         let since = match self.is_answering {
-            true => self.is_blocked.then_some(self.moved),
+            true => self.body_since.or_else(|| self.is_blocked.then_some(self.moved)),
             false => Some(self.head_since.unwrap_or(self.moved)),
         };
         since.map(|since| (self.is_let_in, since))
@@ -81,13 +94,14 @@ impl PlaceState {
     /// Returns how long the connection may go on as it is; no time if it must be closed. The state
     /// must be looked at again after that time.
     pub(super) fn time_left(&self, now: Instant) -> Duration {
-        let HttpLimits { head_timeout, idle_timeout, .. } = self.limits;
+        let HttpLimits { head_timeout, body_timeout, idle_timeout, .. } = self.limits;
         let head = self.head_since.map(|since| since + head_timeout);
+        let body = self.body_since.map(|since| since + body_timeout);
         let idle = self.rank().map(|_| self.moved + idle_timeout);
-        let deadline = [head, idle].into_iter().flatten().min();
+        let deadline = [head, body, idle].into_iter().flatten().min();
         let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
-        // A head that begins meanwhile has at least this time.
-        left.min(head_timeout).min(idle_timeout)
+        // A head or a body that begins meanwhile has at least this time.
+        left.min(head_timeout).min(body_timeout).min(idle_timeout)
     }
 }
 
@@ -98,6 +112,7 @@ mod tests {
     const LIMITS: HttpLimits = HttpLimits {
         connections_max: 1,
         head_timeout: Duration::from_secs(5),
+        body_timeout: Duration::from_secs(10),
         idle_timeout: Duration::from_secs(30),
     };
 
@@ -155,6 +170,21 @@ mod tests {
         course.state.sent(course.at(1));
         assert!(course.state.rank().is_none());
         assert_eq!(course.state.time_left(course.at(10_000)), LIMITS.head_timeout);
+    }
+
+    #[test]
+    fn a_body_has_its_time_from_its_head_however_slowly_it_arrives() {
+        let mut course = Course::begin();
+        course.state.begin_answer();
+        course.state.let_in();
+        course.state.begin_body(course.at(1));
+        for second in 2..11 {
+            course.state.received(course.at(second));
+            assert!(course.state.rank().is_some(), "the server waits for the client");
+        }
+        course.is_closed_at(11);
+        course.state.end_body();
+        assert!(course.state.rank().is_none());
     }
 
     #[test]

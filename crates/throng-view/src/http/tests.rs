@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
-use axum::routing::get;
+use axum::routing::{get, post};
 use futures_util::stream::{once, unfold};
 
 use super::HttpServer;
@@ -18,6 +18,7 @@ use super::limits::HttpLimits;
 fn started(limits: HttpLimits) -> HttpServer {
     let router = Router::new()
         .route("/fast", get(async || "done"))
+        .route("/take", post(async |body: Bytes| format!("{} bytes", body.len())))
         .route("/foreign", get(async || StatusCode::FORBIDDEN))
         .route("/slow", get(async || Body::from_stream(once(slow()))));
     HttpServer::start_limited("127.0.0.1:0".parse().unwrap(), limits, |_| router).unwrap()
@@ -30,13 +31,13 @@ async fn slow() -> Result<Bytes, axum::Error> {
 }
 
 fn short() -> HttpLimits {
-    HttpLimits { connections_max: 4, head_timeout: SHORT, idle_timeout: SHORT }
+    HttpLimits { connections_max: 4, head_timeout: SHORT, body_timeout: SHORT, idle_timeout: SHORT }
 }
 
 /// Limits that no test reaches by time.
 fn places(connections_max: usize) -> HttpLimits {
     let long = Duration::from_secs(3_600);
-    HttpLimits { connections_max, head_timeout: long, idle_timeout: long }
+    HttpLimits { connections_max, head_timeout: long, body_timeout: long, idle_timeout: long }
 }
 
 fn connect(addr: SocketAddr) -> TcpStream {
@@ -81,6 +82,19 @@ fn connections_that_wait_for_their_clients_are_closed_after_their_time() {
     let mut idle = connect(server.addr());
     assert!(ask(&mut idle, "/fast", "done").starts_with("HTTP/1.1 200"));
     [&mut silent, &mut half, &mut idle].into_iter().for_each(is_closed);
+}
+
+#[test]
+fn a_body_that_arrives_slowly_is_not_awaited_for_ever() {
+    let limits = HttpLimits { body_timeout: SHORT, ..places(4) };
+    let server = started(limits);
+    let head = "POST /take HTTP/1.1\r\nhost: here\r\ncontent-length: 4\r\n\r\n";
+    let mut whole = connect(server.addr());
+    write!(whole, "{head}body").unwrap();
+    assert!(read_to(&mut whole, "bytes").ends_with("4 bytes"));
+    let mut slow = connect(server.addr());
+    write!(slow, "{head}bod").unwrap();
+    is_closed(&mut slow);
 }
 
 #[test]

@@ -15,7 +15,6 @@ fn what_a_scenario_lacks_has_a_remedy() {
         step("http.get('http://127.0.0.1/', {cookies: {a: 'b'}});"),
         script(USERS, "http.get('https://127.0.0.1/');"),
         session("s.on('message', (m) => s.send(m));"),
-        session("s.on('open', () => s.ping());"),
         script(
             USERS,
             "ws.connect('ws://127.0.0.1:9000/', {headers: {Host: 'a'}}, function (s) {});",

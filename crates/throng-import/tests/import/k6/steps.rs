@@ -227,7 +227,7 @@ fn a_session_offers_the_compression_that_k6_offers() {
 #[test]
 fn a_timer_that_sends_nothing_is_no_loop() {
     let timers = "socket.setInterval(() => { console.log('a'); }, 500); \
-                  socket.setInterval(function tick() { socket.ping(); console.log('b'); }, 500); \
+                  socket.setInterval(function tick() { console.log('b'); }, 500); \
                   socket.setTimeout(() => { console.log('c'); socket.close(); }, 60000);";
     let session =
         format!("ws.connect('ws://127.0.0.1:9000/', null, function (socket) {{ {timers} }});");
@@ -241,6 +241,37 @@ fn a_timer_that_sends_nothing_is_no_loop() {
         let entries = import.fidelity.of(fidelity).map(|entry| entry.construct.as_str());
         entries.filter(|construct| !construct.starts_with("import")).collect::<Vec<_>>()
     };
-    assert_eq!(is(Fidelity::NotNeeded), ["setInterval"], "{}", import.fidelity);
-    assert_eq!(is(Fidelity::NotSupported), ["ping"], "{}", import.fidelity);
+    let not_needed = ["setInterval", "setInterval"];
+    assert_eq!(is(Fidelity::NotNeeded), not_needed, "{}", import.fidelity);
+}
+
+#[test]
+fn a_ping_is_a_step() {
+    let text = |body: &str| {
+        let session = "ws.connect('ws://127.0.0.1:9000/', null, function (socket)";
+        script(USERS, &format!("{session} {{ {body} }});"))
+    };
+    for (body, steps) in [
+        (
+            "socket.on('open', () => { socket.ping(); socket.send('a'); socket.close(); });",
+            "  - connect\n  - ping\n  - send: {text: a, reply: false}\n  - close\n",
+        ),
+        (
+            "socket.setInterval(() => socket.ping(), 1000); \
+             socket.setTimeout(() => socket.close(), 5500);",
+            "  - connect\n  - wait: 1s\n  - every: {period: 1s, for: 4.5s, do: [ping]}\n",
+        ),
+        // The answer follows the last message.
+        (
+            "socket.on('open', () => { socket.send('a'); socket.ping(); }); \
+             socket.on('message', () => socket.close());",
+            "  - connect\n  - ping\n  - send: a\n  - expect: {regex: .*}\n  - close\n",
+        ),
+    ] {
+        let import = imported(&text(body));
+        let bare = import.scenario.replace(['"', '\''], "");
+        assert!(bare.contains(steps), "{}", import.scenario);
+        let approximated = import.fidelity.of(Fidelity::Approximated);
+        assert!(approximated.map(|entry| &*entry.construct).any(|it| it == "ping"));
+    }
 }

@@ -194,7 +194,7 @@ fn phases() {
              <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
             "- arrivals: {rate: 2/s, for: 5s} # The users of this phase finish. - hold: {for: 20s} \
              - arrivals: {rate: 2/s, for: 5s} # tsung runs until the last user has finished. \
-             - hold: {for: 20s}",
+             - hold: {for: 20s, until: done}",
             Approximated,
         ),
         (

@@ -16,7 +16,10 @@ pub(crate) fn phase_name(phase: &Phase) -> String {
         Phase::Spike { to, span, .. } => {
             format!("spike to {} for {}", users(*to), show_duration(*span))
         }
-        Phase::Hold { span } => format!("hold for {}", show_duration(*span)),
+        Phase::Hold { span, until_done } => {
+            let most = if *until_done { " at most" } else { "" };
+            format!("hold for {}{most}", show_duration(*span))
+        }
         Phase::Arrivals { from, to, .. } if from == to => {
             format!("arrivals {}/s", brief_count(*from))
         }

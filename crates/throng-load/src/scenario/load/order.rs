@@ -93,6 +93,18 @@ impl PhaseList {
             reader.error(span, title, label);
             return true;
         }
+        if let Some(Phase::Hold { until_done: true, .. }) = self.phases.last() {
+            let title = "no phase can follow a `hold` with `until: done`";
+            reader.error(span, title, "the load ends with its users before this");
+            return false;
+        }
+        if matches!(phase, Phase::Hold { until_done: true, .. }) && self.model != Some(Model::Open)
+        {
+            let title = "the users of this load are never done: they begin again and again";
+            let error = reader.error(span, title, "`until: done` needs users of `arrivals`");
+            error.help = Some("leave out `until`".to_owned());
+            return false;
+        }
         let Some(model) = Model::of_phase(phase) else { return true };
         if self.model.is_some_and(|known| known != model) {
             let title = match phase {

@@ -40,6 +40,8 @@ pub enum Phase {
     Hold {
         /// Length of the phase; more than zero.
         span: Duration,
+        /// True if the phase also ends when all users have ended; then it is the last one.
+        until_done: bool,
     },
     /// Open model: users arrive whether or not earlier ones have finished. Each runs its steps
     /// once.
@@ -101,7 +103,7 @@ impl Phase {
         match *self {
             Self::Ramp { over, .. } => over,
             Self::Spike { over, span, .. } => over.saturating_mul(2).saturating_add(span),
-            Self::Hold { span }
+            Self::Hold { span, .. }
             | Self::Step { span, .. }
             | Self::Arrivals { span, .. }
             | Self::Recorded { span, .. } => span,

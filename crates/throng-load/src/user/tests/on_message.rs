@@ -1,6 +1,6 @@
 //! Rules of `on_message`: what a user sends beside its steps.
 
-use super::play::{Play, WS, check, check_trace};
+use super::play::{PHOENIX, Play, WS, check, check_trace};
 
 const PING: &str = "target: ws://h:1/\non_message: [{text: '2', do: [send: '3']}]";
 const BEGUN: &str = "0 begin; 0 opened; 0 upgraded";
@@ -120,4 +120,53 @@ fn a_user_that_closes_or_is_stopped_answers_no_more() {
     let mut play = Play::new(PING, "[connect, close]");
     play.row(&format!("{BEGUN}; 4 text 2"));
     assert_eq!(play.counters.rules_sent, 0);
+}
+
+/// Rules of a user of channels: an event is answered with an event that waits for no reply.
+fn asks() -> String {
+    let answer = "push: {topic: a, event: say, payload: {id: '${id}'}}";
+    format!(
+        "{PHOENIX}\non_message: [{{topic: a, event: ask, capture: {{id: /id}}, do: [{answer}]}}, \
+         {{topic: a, event: noise}}]"
+    )
+}
+
+const JOINED: &str = "0 begin; 1 opened; 2 upgraded; 3 reply 1 ok";
+
+#[test]
+fn an_event_of_a_channel_is_answered_whatever_the_user_waits_for() {
+    let ask = r#"5 text [null,null,"a","ask",{"id":7}]"#;
+    for steps in [
+        "stay",
+        "wait: 10s, close",
+        "push: {topic: a, event: e}, stay",
+        "receive: {topic: a, event: news}, stay",
+    ] {
+        let mut play = Play::new(&asks(), &format!("[connect, join: {{topic: a}}, {steps}]"));
+        play.row(JOINED);
+        let row = play.row(ask);
+        assert_eq!(row, "sent a frame, rules_matched +1, rules_sent +1", "{steps}");
+        let own = u64::from(steps.starts_with("push"));
+        assert_eq!((play.counters.pushes_sent, play.counters.messages_unasked), (own, 0));
+        // The reply to what a rule pushes answers no step.
+        let reply = if steps.starts_with("push") { "6 reply 3 ok" } else { "6 reply 2 ok" };
+        assert_eq!(play.row(reply), "", "{steps}");
+    }
+}
+
+#[test]
+fn an_event_that_no_rule_takes_costs_a_user_of_channels_nothing() {
+    let mut play = Play::new(&asks(), "[connect, join: {topic: a}, stay]");
+    play.row(JOINED);
+    assert_eq!(play.row(r#"5 text [null,null,"a","noise",{}]"#), "rules_matched +1");
+    assert_eq!(play.row(r#"6 text [null,null,"a","other",{}]"#), "");
+    assert_eq!(play.row(r#"7 text [null,null,"b","ask",{}]"#), "", "of another topic");
+}
+
+#[test]
+fn a_channel_that_the_user_has_left_gets_no_answer() {
+    let mut play = Play::new(&asks(), "[connect, join: {topic: a}, leave: {topic: a}, stay]");
+    play.row(JOINED);
+    let row = play.row(r#"5 text [null,null,"a","ask",{"id":7}]"#);
+    assert_eq!(row, "rules_blocked +1, rules_matched +1");
 }

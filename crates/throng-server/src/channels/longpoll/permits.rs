@@ -4,7 +4,7 @@
 //! address has a share, and a session that its client has never polled or posted to gives its place
 //! to a new one of the same address, or of one that has no session.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,12 +47,15 @@ fn share(free: usize) -> usize {
     (free / 4).max(SHARE_LEAST)
 }
 
-/// The sessions of all addresses.
+/// The sessions of all addresses. Cores change it behind a lock, which none of them holds for more
+/// than a few steps in these maps, however many addresses there are.
 #[derive(Debug, Default)]
 struct PermitTable {
     /// Sessions that have not been told to end.
     held: usize,
     addresses: HashMap<IpAddr, AddressSessions>,
+    /// The addresses with an unused session, by how many sessions they have.
+    with_unused: BTreeSet<(usize, IpAddr)>,
     next_number: u64,
 }
 
@@ -67,34 +70,42 @@ struct AddressSessions {
 impl PermitTable {
     fn add(&mut self, from: IpAddr) {
         self.held += 1;
-        self.addresses.entry(from).or_default().held += 1;
+        self.addresses.entry(from).or_default();
+        self.change(from, |address| address.held += 1);
     }
 
     fn remove(&mut self, from: IpAddr) {
         self.held -= 1;
-        if let Some(address) = self.addresses.get_mut(&from) {
-            address.held -= 1;
-            if address.held == 0 {
-                self.addresses.remove(&from);
-            }
-        }
+        self.change(from, |address| address.held -= 1);
     }
 
     /// Takes the permit of the oldest unused session of an address. The caller ends the session.
     fn end_unused(&mut self, from: IpAddr) -> Option<ConnectionId> {
-        let (_, session) = self.addresses.get_mut(&from)?.unused.pop_first()?;
+        let (_, session) = self.change(from, |address| address.unused.pop_first())??;
         self.remove(from);
         Some(session)
     }
 
     /// Returns the address that has the most sessions, of those with an unused one.
     fn largest_unused(&self) -> Option<IpAddr> {
-        let with_unused = self.addresses.iter().filter(|(_, address)| !address.unused.is_empty());
-        with_unused.max_by_key(|(_, address)| address.held).map(|(from, _)| *from)
+        self.with_unused.last().map(|(_, from)| *from)
     }
 
-    fn unused(&mut self, from: IpAddr) -> Option<&mut BTreeMap<u64, ConnectionId>> {
-        self.addresses.get_mut(&from).map(|address| &mut address.unused)
+    /// Changes the sessions of an address. `None` if it has none.
+    fn change<T>(
+        &mut self,
+        from: IpAddr,
+        change: impl FnOnce(&mut AddressSessions) -> T,
+    ) -> Option<T> {
+        let address = self.addresses.get_mut(&from)?;
+        self.with_unused.remove(&(address.held, from));
+        let changed = change(address);
+        if address.held == 0 {
+            self.addresses.remove(&from);
+        } else if !address.unused.is_empty() {
+            self.with_unused.insert((address.held, from));
+        }
+        Some(changed)
     }
 }
 
@@ -123,9 +134,9 @@ enum PermitState {
 impl SessionPermit {
     /// Notes that the session has begun.
     pub(crate) fn begun(&mut self, session: ConnectionId) {
-        if let Some(unused) = lock(&self.permits.0).unused(self.from) {
-            unused.insert(self.number, session);
-        }
+        lock(&self.permits.0).change(self.from, |address| {
+            address.unused.insert(self.number, session);
+        });
         self.state = PermitState::Unused;
     }
 
@@ -133,8 +144,9 @@ impl SessionPermit {
     pub(crate) fn used(&mut self) {
         if self.state == PermitState::Unused {
             let mut table = lock(&self.permits.0);
-            let is_held = table.unused(self.from).and_then(|unused| unused.remove(&self.number));
-            self.state = if is_held.is_some() { PermitState::Used } else { PermitState::Taken };
+            let is_held =
+                table.change(self.from, |address| address.unused.remove(&self.number).is_some());
+            self.state = if is_held == Some(true) { PermitState::Used } else { PermitState::Taken };
         }
     }
 }

@@ -44,7 +44,8 @@ impl Author {
         } else {
             let rate = self.prng.between(1, 30);
             phases.push(format!("{{arrivals: {{rate: {rate}/s, for: {}}}}}", self.ms(500, 6_000)));
-            phases.push(format!("{{hold: {{for: {}}}}}", self.ms(100, 4_000)));
+            let until = self.one_of(&["", ", until: done"]);
+            phases.push(format!("{{hold: {{for: {}{until}}}}}", self.ms(100, 4_000)));
         }
         format!("load: [{}]", phases.join(", "))
     }

@@ -56,7 +56,7 @@ error: unknown key `form` in `hold`
 5 |   - hold: {form: 1m}
   |            ^^^^ did you mean `for`?
   |
-  = help: expected one of: `for`
+  = help: expected one of: `for`, `until`
 "#);
 }
 
@@ -102,6 +102,61 @@ error: there are 100 users already
 5 |   - ramp: {to: 100, over: 1m}
   |     ^^^^^^^^^^^^^^^^^^^^^^^^^ a ramp must change the number of users; did you mean `hold`?
 "#);
+}
+
+#[test]
+fn a_hold_that_ends_with_its_users_is_the_last_phase_of_an_open_load() {
+    let shown = load(
+        "  - arrivals: {rate: 1/s, for: 1s}
+  - hold: {for: 1m, until: done}
+  - arrivals: {rate: 1/s, for: 1s}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: no phase can follow a `hold` with `until: done`
+ --> test.yaml:6:5
+  |
+6 |   - arrivals: {rate: 1/s, for: 1s}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ the load ends with its users before this
+"#);
+    let shown = load(
+        "  - ramp: {to: 1, over: 1s}
+  - hold: {for: 1m, until: dnoe}
+  - hold: {for: 1m, until: done}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: unknown `until` `dnoe`
+ --> test.yaml:5:28
+  |
+5 |   - hold: {for: 1m, until: dnoe}
+  |                            ^^^^ did you mean `done`?
+  |
+  = help: expected one of: `done`
+"#);
+    let shown = load(
+        "  - ramp: {to: 1, over: 1s}
+  - hold: {for: 1m, until: done}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: the users of this load are never done: they begin again and again
+ --> test.yaml:5:5
+  |
+5 |   - hold: {for: 1m, until: done}
+  |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^ `until: done` needs users of `arrivals`
+  |
+  = help: leave out `until`
+"#);
+    let shown = super::whole(
+        "target: ws://h:1/
+protocol: phoenix
+load: [arrivals: {rate: 1/s, for: 1s}, hold: {for: 1m, until: done}]
+user: [connect, join: {topic: a}, stay]
+probe: [{every: 10s, broadcast: {topic: a, event: e}}]
+",
+    );
+    assert!(shown.contains("a load with a `probe` does not end with its users"), "{shown}");
 }
 
 #[test]
@@ -391,7 +446,7 @@ error: unknown key `four` in `hold`
 6 |   - loop: {do: [hold: {four: 1m}]}
   |                        ^^^^ did you mean `for`?
   |
-  = help: expected one of: `for`
+  = help: expected one of: `for`, `until`
 "#);
     let shown = load(
         "  - loop:
