@@ -62,8 +62,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Returns the intervals until connections no longer arrive as fast as before: a queue that nobody
-/// joins becomes shorter.
+/// Returns the intervals until connections no longer arrive as fast as before: a queue that
+/// no connection joins becomes shorter.
 fn while_they_arrive(all: &[Sample], connects: impl Fn(&Sample) -> u64) -> &[Sample] {
     let new: Vec<u64> =
         all.windows(2).map(|pair| connects(&pair[1]).saturating_sub(connects(&pair[0]))).collect();

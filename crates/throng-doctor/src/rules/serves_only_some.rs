@@ -59,7 +59,7 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
     let full = full(steps, |step| step.users > step.served)?;
     let served = median(full.iter().map(|step| step.served));
     let users = users(run, full);
-    // Nobody gives up before the limit is reached, and who comes again is not served, either.
+    // No user gives up before the limit is reached, and who comes again is not served, either.
     let first = steps.iter().position(|step| step.gave_up > 0)?;
     let is_reached = steps[first.saturating_sub(1)].served * 10 >= served * 9;
     if !is_reached || busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
