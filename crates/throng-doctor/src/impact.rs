@@ -6,7 +6,9 @@
 
 use throng_report::render::micros;
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
-use throng_report::{AnswerGap, Evidence, Grade, LoadInterval, Severity, is_connect_time_out};
+use throng_report::{
+    AnswerGap, ErrorClass, ErrorKey, ErrorKind, Evidence, Grade, LoadInterval, Severity,
+};
 
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
@@ -94,30 +96,30 @@ pub(crate) fn plural_of(kind: &str) -> String {
     }
 }
 
-/// The kinds of errors of users that waited for an answer, and gave up.
-pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
-    "expect_timeout",
-    "push_timeout",
-    "join_timeout",
-    "leave_timeout",
-    "heartbeat_timeout",
-    "http_timeout",
-];
-
 /// Reports whether an error of this kind is a wait for the target that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
-    is_of_target(kind) && throng_report::is_time_out(kind)
+    is_of_target(kind) && ErrorKey::parse(kind).is_time_out()
+}
+
+/// Reports whether an error of this kind is a connect that had no answer in time.
+fn is_connect_time_out(kind: &str) -> bool {
+    ErrorKey::parse(kind).is_connect_time_out()
 }
 
 /// Reports whether an error of this kind is a connect or a message that failed. A wait for other
 /// users is neither.
 fn is_of_target(kind: &str) -> bool {
-    kind != CUE_TIMEOUT
+    !ErrorKey::parse(kind).is(ErrorClass::Users)
+}
+
+/// Reports whether an error of this kind is a wait for an answer that was given up.
+fn is_unanswered(kind: &str) -> bool {
+    ErrorKind::unanswered().any(|unanswered| unanswered.name() == kind)
 }
 
 /// Returns the intervals in which users gave up waiting for an answer, with the usual time-out.
 pub(crate) fn time_outs<'a>(run: &RunView<'a>) -> Vec<(&'a Sample, u64)> {
-    let given_up = |sample: &Sample| failed(sample, |kind| ANSWER_TIMEOUTS.contains(&kind));
+    let given_up = |sample: &Sample| failed(sample, is_unanswered);
     let steps = run.steps().filter(|(before, now)| given_up(now) > given_up(before));
     steps.map(|(_, now)| (now, TIMEOUT_US)).collect()
 }
@@ -324,9 +326,6 @@ fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> O
     steps.map(|(_, now)| now.interval.at_ms).last()
 }
 
-/// The kind of errors of users that waited too long for other users.
-pub(crate) const CUE_TIMEOUT: &str = "cue_timeout";
-
 /// The kinds of failed connects for which the generator had no fd, port, memory or epoll watch.
 const OWN_ERRORS: [&str; 7] =
     ["ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EADDRNOTAVAIL", "EADDRINUSE"];
@@ -371,7 +370,7 @@ mod tests {
     fn failures_count_from_one_in_a_thousand() {
         let failing = |each_second| {
             Run::quiet().loaded(move |load, second| {
-                load.errors.add("closed_by_peer", each_second * second.saturating_sub(4));
+                load.errors.add(ErrorKind::ClosedByPeer, each_second * second.saturating_sub(4));
             })
         };
         assert_eq!(of(&failing(1)), None, "6 of 11,000");
@@ -385,12 +384,13 @@ mod tests {
 
     #[test]
     fn a_wait_for_other_users_is_no_connect_and_no_message_that_failed() {
-        let waiting = |kind: &'static str| {
+        let waiting = |kind: ErrorKind| {
             of(&Run::quiet().loaded(move |load, second| load.errors.add(kind, 100 * second)))
         };
-        assert_eq!(waiting("cue_timeout"), None);
-        assert!(waiting("join_timeout").is_some());
-        assert!(!is_time_out("cue_timeout") && is_time_out("join_timeout"));
+        assert_eq!(waiting(ErrorKind::CueTimeout), None);
+        assert!(waiting(ErrorKind::JoinTimeout).is_some());
+        let [cue, join] = [ErrorKind::CueTimeout, ErrorKind::JoinTimeout].map(ErrorKind::name);
+        assert!(!is_time_out(cue) && is_time_out(join));
     }
 
     #[test]

@@ -169,6 +169,7 @@ const WHOLE_SECOND_MS: u64 = 500;
 mod tests {
     use super::*;
     use crate::experiment::tests::verdict;
+    use throng_report::ErrorKind;
 
     /// Returns seconds with these answers, time-outs and refused connects.
     fn run(seconds: &[(u64, u64, u64)]) -> Vec<Interval> {
@@ -176,7 +177,7 @@ mod tests {
         let mut intervals = vec![Interval { load: Some(total.clone()), ..Default::default() }];
         for (i, (answered, timed_out, refused)) in seconds.iter().enumerate() {
             total.counters.messages_answered += answered;
-            total.errors.add("expect_timeout", *timed_out);
+            total.errors.add(ErrorKind::ExpectTimeout, *timed_out);
             total.connect_failed.add("ECONNREFUSED", *refused);
             total.counters.connects_failed += refused;
             let load = Some(total.clone());

@@ -3,6 +3,7 @@
 //! width, that every file is part of the build, and that links in the documents lead somewhere.
 
 mod causes;
+mod errors;
 mod metrics;
 mod modules;
 mod names;

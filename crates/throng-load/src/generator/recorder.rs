@@ -11,7 +11,9 @@ use super::error_samples::{
     describe_reason, describe_sample,
 };
 use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Op, VariableScope};
-use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
+use crate::user::{
+    ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample, violation_error,
+};
 
 /// Recorder of the events of one user.
 pub(super) struct Recorder<'a> {
@@ -182,7 +184,7 @@ impl Recorder<'_> {
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
-            Sample::Violation(violation) => ErrorName::Kind(ErrorKind::of_violation(*violation)),
+            Sample::Violation(violation) => ErrorName::Kind(violation_error(*violation)),
             Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
             Sample::UpgradeRefused(answer, _) => {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))

@@ -214,7 +214,7 @@ impl Collector {
         sum.add_errors_to(&mut interval.errors);
         sum.add_connect_failures_to(&mut interval.connect_failed);
         for count in sum.statuses.iter() {
-            interval.http_statuses.add(&count.status.to_string(), count.answers);
+            interval.http_statuses.add(count.status.to_string(), count.answers);
         }
         self.name_parts(&sum, &mut interval);
         interval.counters = sum.counters;
@@ -289,7 +289,7 @@ fn connects(address: SocketAddr, tally: &AddressTally) -> AddressConnects {
     let mut connects = AddressConnects { address: address.to_string(), ..Default::default() };
     connects.ok = tally.ok;
     for (why, count) in &tally.failed {
-        connects.failed.add(&why.to_string(), *count);
+        connects.failed.add(why.to_string(), *count);
     }
     connects
 }

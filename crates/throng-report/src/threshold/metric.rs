@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::ThresholdError;
-use super::error_kinds::ERROR_KINDS;
+use super::error_names::{error_kinds, is_error_kind};
 use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
-use crate::http_status::{StatusRange, UNEXPECTED_STATUS, status_of_kind};
+use crate::http_status::StatusRange;
 use crate::summary::{HttpSummary, StepSummary};
-use crate::{LatencySummary, Summary};
+use crate::{ErrorKey, ErrorKind, LatencySummary, Operation, Summary};
 
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;
@@ -84,12 +84,12 @@ impl Metric {
         if let Some(answers) = below("http.").and_then(StatusRange::named) {
             return Some(Self::HttpAnswers(answers));
         }
-        if let Some(status) = below("errors.").and_then(status_of_kind) {
+        let error = below("errors.").map(ErrorKey::parse);
+        if let Some(status) = error.and_then(|key| key.value_of(ErrorKind::HttpStatus)) {
             return StatusRange::named(status).map(Self::UnexpectedStatuses);
         }
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
-        let kind =
-            below("errors.").filter(|kind| ERROR_KINDS.contains(kind) || is_close_code(kind));
+        let kind = below("errors.").filter(|kind| is_error_kind(kind));
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
@@ -166,7 +166,7 @@ impl Metric {
         match self {
             Self::HttpAnswers(_) => summary.http.as_ref().map_or(0, HttpSummary::responses),
             Self::UnexpectedStatuses(_) => summary.http_requests(),
-            Self::ErrorsOfKind(kind) if kind.starts_with("http_") => summary.http_requests(),
+            Self::ErrorsOfKind(kind) if is_of_http(kind) => summary.http_requests(),
             _ => summary.attempts(),
         }
     }
@@ -175,10 +175,11 @@ impl Metric {
 /// Returns the number of answers with these statuses that were not expected; `None` if the run file
 /// does not say their statuses.
 fn unexpected_statuses(range: StatusRange, summary: &Summary) -> Option<u64> {
-    if summary.errors.get(UNEXPECTED_STATUS) > 0 {
+    if summary.errors.get(ErrorKind::HttpStatus) > 0 {
         return None;
     }
-    let is_in = |kind: &str| status_of_kind(kind).is_some_and(|status| range.contains(status));
+    let status = |kind| ErrorKey::parse(kind).value_of(ErrorKind::HttpStatus);
+    let is_in = |kind| status(kind).is_some_and(|status| range.contains(status));
     let kinds = summary.errors.0.iter().filter(|(kind, _)| is_in(kind));
     Some(kinds.map(|(_, count)| count).sum())
 }
@@ -263,12 +264,9 @@ impl From<Option<f64>> for Measurement {
     }
 }
 
-/// Reports whether `kind` is `ws_close_none` or a close code such as `ws_close_1011`.
-fn is_close_code(kind: &str) -> bool {
-    let code = kind.strip_prefix("ws_close_");
-    code.is_some_and(|code| {
-        code == "none" || (code.len() == 4 && code.bytes().all(|byte| byte.is_ascii_digit()))
-    })
+/// Reports whether an error is that of an HTTP request.
+fn is_of_http(name: &str) -> bool {
+    ErrorKey::parse(name).kind.and_then(ErrorKind::operation) == Some(Operation::Http)
 }
 
 /// Returns the metric `name`. `span` is the place of the name in the text that the error points at.
@@ -289,7 +287,7 @@ pub fn names() -> Vec<String> {
         .iter()
         .flat_map(|of| USUAL.iter().map(move |statistic| format!("{}.{statistic}", of.name)));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
-    let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
+    let errors = error_kinds().map(|kind| format!("errors.{kind}"));
     let classes = (2..=5).map(|class| format!("http.{}", StatusRange::Class(class)));
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).chain(classes).collect()
 }

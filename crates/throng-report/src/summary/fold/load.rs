@@ -6,8 +6,8 @@ use super::super::memory::MemoryFold;
 use super::ratio;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{
-    ArrivalLatencies, Histogram, LatencyStats, LoadInterval, Merge, ProbeReport, STEP_NAMES_MAX,
-    UnansweredWaits,
+    ArrivalLatencies, ErrorKind, Histogram, LatencyStats, LoadInterval, Merge, ProbeReport,
+    STEP_NAMES_MAX, UnansweredWaits,
 };
 
 /// The generator's intervals so far.
@@ -95,7 +95,7 @@ impl LoadFold {
         self.memory.add(now.connected, &load.process);
         self.errors = load.errors.clone();
         if now.connects_failed > 0 {
-            self.errors.0.insert("connect".to_owned(), now.connects_failed);
+            self.errors.0.insert(ErrorKind::Connect.into(), now.connects_failed);
         }
         self.intervals += u64::from(span_ms > 0);
         if !load.is_leaving() {

@@ -3,8 +3,8 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse, RunEvent,
-    ServerCounters, ServerSnapshot,
+    CoreCounters, ErrorKind, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse,
+    RunEvent, ServerCounters, ServerSnapshot,
 };
 
 pub(super) fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
@@ -195,9 +195,9 @@ fn sent_messages_count_where_nothing_is_expected() {
 fn failed_connects_are_errors_of_the_kind_connect() {
     let mut failing = load(LoadCounters { connects_failed: 3, ..Default::default() }, 1, 1);
     failing.connect_failed.add("ECONNREFUSED", 3);
-    failing.errors.add("expect_timeout", 2);
+    failing.errors.add(ErrorKind::ExpectTimeout, 2);
     let summary = run(vec![of_load(failing)]);
-    assert_eq!(summary.errors.get("connect"), 3);
+    assert_eq!(summary.errors.get(ErrorKind::Connect), 3);
     assert_eq!(summary.errors.total(), 5);
     assert_eq!(summary.connect.failed.get("ECONNREFUSED"), 3);
 }

@@ -5,7 +5,7 @@ use crate::runfile::RunEndReason;
 use crate::summary::ArrivalsSummary;
 use crate::summary::rates::{IntervalGrowth, rate_most};
 use crate::validity::{ShownLatency, ValidityFacts};
-use crate::{CueWaits, LatencySummary};
+use crate::{CueWaits, ErrorKind, LatencySummary};
 
 impl SummaryFold {
     /// Returns the facts of a run, its latencies and what its file lacks apart.
@@ -32,7 +32,7 @@ impl SummaryFold {
             answers_out_of_step: counters.answers_out_of_step,
             answers_after_greeting: counters.answers_after_greeting,
             http_answers: counters.http_answers(),
-            http_unasked: last.errors.get("http_unasked"),
+            http_unasked: last.errors.get(ErrorKind::HttpUnasked),
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,

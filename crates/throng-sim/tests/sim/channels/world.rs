@@ -102,14 +102,14 @@ impl World {
             let core = core.borrow();
             let stats: &CoreStats = core.app().stats();
             totals.counters.merge(&stats.counters);
-            ErrorKind::ALL
+            ErrorKind::OF_USERS
                 .iter()
                 .for_each(|kind| totals.errors.add(kind.name(), stats.errors[*kind as usize]));
             for (code, count) in &stats.close_codes {
-                totals.errors.add(&format!("close {code:?}"), *count);
+                totals.errors.add(format!("close {code:?}"), *count);
             }
             for (why, count) in &stats.connect_failures {
-                totals.errors.add(&why.to_string(), *count);
+                totals.errors.add(why.to_string(), *count);
             }
             for (sum, part) in [
                 (&mut totals.join, &stats.join),

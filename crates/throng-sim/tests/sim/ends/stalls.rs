@@ -2,7 +2,7 @@
 //! waits for, and for how long, is known exactly.
 
 use throng_load::generator::GeneratorMessage;
-use throng_report::Histogram;
+use throng_report::{ErrorKind, Histogram};
 use throng_sim::{Sim, check};
 
 use super::world::{Speaks, Totals, World};
@@ -106,7 +106,7 @@ fn a_request_without_an_answer_counts_separately() {
         let totals = stalled(sim, Speaks::Http, user);
         let c = &totals.counters;
         assert_eq!((c.http_failed, c.http_waiting, c.users_failed), (20, 0, 20), "{c:?}");
-        assert_eq!(totals.errors.get("http_timeout"), 20, "{totals:?}");
+        assert_eq!(totals.errors.get(ErrorKind::HttpTimeout), 20, "{totals:?}");
     });
 }
 
@@ -178,7 +178,11 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
         let totals = world.finish(sim);
         let c = &totals.counters;
         // The turn at 4.5 s times out at 6.5 s; those at 5, 5.5, 6 and 6.5 s never begin.
-        assert_eq!((totals.errors.get("expect_timeout"), c.turns_failed), (10, 40), "{totals:?}");
+        assert_eq!(
+            (totals.errors.get(ErrorKind::ExpectTimeout), c.turns_failed),
+            (10, 40),
+            "{totals:?}"
+        );
         assert_eq!((c.messages_failed, c.users_failed), (10, 10));
         let ages = &totals.unanswered.message;
         let times_out = ages.iter().filter(|(us, _)| (1_990_000..2_020_000).contains(us));
@@ -356,7 +360,7 @@ fn a_connect_after_a_rest_counts_from_the_end_of_the_rest() {
             user: [connect, send: hi, expect: no, close]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);
         let totals = world.finish(sim);
-        assert!(totals.errors.get("expect_mismatch") > 500, "{totals:?}");
+        assert!(totals.errors.get(ErrorKind::ExpectMismatch) > 500, "{totals:?}");
         // 100 us there and back; a coarse timer would add up to 8.4 ms.
         assert!(totals.connect.max() < 1_000, "{totals:?}");
         assert!(totals.lag.max() < 1_000, "{totals:?}");

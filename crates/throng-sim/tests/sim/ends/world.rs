@@ -179,11 +179,11 @@ impl Totals {
         self.counters.merge(&stats.counters);
         self.classes.resize_with(stats.classes.len(), Default::default);
         self.classes.iter_mut().zip(&stats.classes).for_each(|(sum, part)| sum.merge(part));
-        for kind in ErrorKind::ALL {
+        for kind in ErrorKind::OF_USERS {
             self.errors.add(kind.name(), stats.errors[kind as usize]);
         }
         for (why, count) in &stats.connect_failures {
-            self.failed.add(&why.to_string(), *count);
+            self.failed.add(why.to_string(), *count);
         }
         for (sum, part) in [
             (&mut self.connect, &stats.connect),
@@ -267,9 +267,14 @@ impl Totals {
             + c.pushes_waiting
             + c.http_waiting
             + c.sends_waiting;
-        let timed_out = ["expect_timeout", "join_timeout", "push_timeout", "http_timeout"];
+        let timed_out = [
+            ErrorKind::ExpectTimeout.name(),
+            ErrorKind::JoinTimeout.name(),
+            ErrorKind::PushTimeout.name(),
+            ErrorKind::HttpTimeout.name(),
+        ];
         let timed_out: u64 = timed_out.iter().map(|kind| self.errors.get(kind)).sum();
-        let connects = self.failed.get("timeout") + self.failed.get("ETIMEDOUT");
+        let connects = self.failed.get(ErrorKind::ConnectTimeout) + self.failed.get("ETIMEDOUT");
         waiting + timed_out + connects + c.turns_waiting + c.turns_failed
     }
 
