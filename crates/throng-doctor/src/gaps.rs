@@ -1,6 +1,6 @@
 //! Times in which requests waited and none of them was answered.
 
-use throng_report::{AnswerGap, Endpoint, ErrorKind, LoadInterval, Metric};
+use throng_report::{AnswerGap, Endpoint, ErrorKind, LoadInterval, Metric, Operation};
 
 use crate::history::Sample;
 use crate::median::median;
@@ -186,9 +186,8 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
 /// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
 fn usual_us(run: &RunView<'_>) -> u64 {
     let of = |sample: &Sample| {
-        let kinds = [sample.message, sample.push, sample.http, sample.join];
-        kinds
-            .into_iter()
+        Operation::requests()
+            .map(|operation| sample.latency(operation))
             .max_by_key(|quantiles| quantiles.count)
             .filter(|quantiles| quantiles.count > 0)
     };

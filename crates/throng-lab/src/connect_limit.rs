@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_report::validity::LAG_INVALID_US;
-use throng_report::{Interval, LoadInterval};
+use throng_report::{Interval, LoadInterval, Operation};
 
 use crate::measure::{failures, latency, steps, timeouts, valid_until};
 use crate::run_facts::RunFacts;
@@ -151,8 +151,8 @@ fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) 
         }
     }
     let good = || intervals.iter().filter(|interval| interval.at_ms <= best_at_ms);
-    found.connect_p99_us = latency(good(), |load| load.latencies().connect).p99;
-    found.message_p99_us = latency(good(), |load| load.latencies().message).p99;
+    found.connect_p99_us = latency(good(), |load| load.latency(Operation::Connect)).p99;
+    found.message_p99_us = latency(good(), |load| load.latency(Operation::Message)).p99;
     found
 }
 

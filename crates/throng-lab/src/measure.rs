@@ -147,6 +147,7 @@ pub(crate) const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Operation;
     use throng_report::runfile::RunHeader;
 
     use super::*;
@@ -190,7 +191,7 @@ mod tests {
             run[0].load.as_mut().unwrap().connect.record_us(us);
         }
         run[1].load.as_mut().unwrap().connect.record_us(100_000);
-        let latency = latency(&run, |load| load.latencies().connect);
+        let latency = latency(&run, |load| load.latency(Operation::Connect));
         assert_eq!((latency.count, latency.p50), (100, 50));
         assert!(latency.max >= 99_000);
     }

@@ -64,7 +64,7 @@ pub mod validity;
 pub mod watch;
 
 pub use address_connects::AddressConnects;
-pub use arrival::{ArrivalLatencies, Latencies};
+pub use arrival::ArrivalLatencies;
 pub use counters::*;
 pub use cue_waits::CueWaits;
 pub use diagnosis::Diagnosis;
@@ -92,7 +92,7 @@ pub use latency_total::LatencyTotal;
 pub use limit::Limit;
 pub use limit_use::LimitUse;
 pub use metric::{Metric, ProcessMetric};
-pub use operation::Operation;
+pub use operation::{Operation, OperationCounts, PerOperation};
 pub use percentile::Percentile;
 pub use probe::ProbeReport;
 pub use run_machine::{MachineInterval, RunMachine};

@@ -7,6 +7,7 @@ mod errors;
 mod metrics;
 mod modules;
 mod names;
+mod operations;
 mod printing;
 mod text;
 

@@ -127,7 +127,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{deliveries_missing, server_slow, server_stalled};
     use super::*;
-    use throng_report::{ErrorExchange, ErrorKind, RunEvent, RunEventKind, Severity};
+    use throng_report::{ErrorExchange, ErrorKind, Operation, RunEvent, RunEventKind, Severity};
 
     /// A run in which one of ten questions is never answered; others wait `us`.
     fn losing(us: u64) -> Run {
@@ -136,7 +136,7 @@ mod tests {
             load.counters.messages_expected = 1_000 * second;
             load.errors.add(ErrorKind::ExpectTimeout, 100 * second);
             load.message.record_n(us, 500);
-            load.unanswered.message.record_n(1_000_000, 100);
+            load.unanswered[Operation::Message].record_n(1_000_000, 100);
         })
     }
 
@@ -200,7 +200,7 @@ mod tests {
             load.counters.messages_answered = 1_000 * second.min(3);
             load.counters.messages_expected = 1_000 * second;
             load.errors.add(ErrorKind::ExpectTimeout, 1_000 * second.saturating_sub(8));
-            load.unanswered.message.record_n(5_000_000, 100);
+            load.unanswered[Operation::Message].record_n(5_000_000, 100);
         });
         run.is_silent(&RULE);
         let found = run.speaks(&server_stalled::RULE);
@@ -261,7 +261,7 @@ mod tests {
     fn a_few_by_chance_are_none() {
         let few = Run::quiet().loaded(|load, second| {
             load.errors.add(ErrorKind::ExpectTimeout, second.min(1));
-            load.unanswered.message.record_n(1_000_000, 1);
+            load.unanswered[Operation::Message].record_n(1_000_000, 1);
         });
         few.is_silent(&RULE);
     }

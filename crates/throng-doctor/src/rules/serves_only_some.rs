@@ -393,7 +393,7 @@ const IDLE_MAX: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_report::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;
@@ -411,7 +411,7 @@ mod tests {
             counters.messages_expected = counters.messages_answered + gave_up;
             counters.messages_sent = counters.messages_expected;
             load.errors.add(ErrorKind::ExpectTimeout, gave_up);
-            load.unanswered.message.record_n(2_000_000, 100);
+            load.unanswered[Operation::Message].record_n(2_000_000, 100);
         });
         here(run)
     }

@@ -166,13 +166,10 @@ impl Collector {
     /// Adds the stats that a core has handed over.
     pub fn add_stats(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
-        interval.connect.merge(&stats.connect);
-        interval.tcp.merge(&stats.tcp);
-        interval.message.merge(&stats.message);
+        for (operation, seen) in stats.seen.iter() {
+            interval.seen_mut(operation).merge(seen);
+        }
         interval.from_send.merge(&stats.from_send);
-        interval.join.merge(&stats.join);
-        interval.push.merge(&stats.push);
-        interval.http.merge(&stats.http);
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);

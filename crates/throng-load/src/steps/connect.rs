@@ -47,7 +47,7 @@ impl Action for Connect {
         compiler.limit(LimitedAction::Connect);
         let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
         let op = Op::Connect { timeout_ns: nanos(self.timeout), handshake };
-        let latency = Some(LatencyKind::Connect);
+        let latency = Some(Operation::Connect);
         compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Separates) });
     }
 }

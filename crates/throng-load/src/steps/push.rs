@@ -46,7 +46,7 @@ impl Action for Push {
             timeout: self.timeout,
             response: self.response.clone(),
         };
-        compiler.request(request, Some(LatencyKind::Push));
+        compiler.request(request, Some(Operation::Push));
     }
 }
 

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use crate::run::{answer_after, run, server, server_on};
 
@@ -188,8 +188,8 @@ fn users_that_wait_for_an_answer_when_the_run_ends_are_counted_with_the_longest_
         "no answer ended the waits"
     );
     assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
-    assert_eq!(run.unanswered.message.count(), 10 + counters.turns_waiting);
-    assert!(run.unanswered.message.max() > 1_000_000, "{counters:?}");
+    assert_eq!(run.unanswered[Operation::Message].count(), 10 + counters.turns_waiting);
+    assert!(run.unanswered[Operation::Message].max() > 1_000_000, "{counters:?}");
 }
 
 #[test]

@@ -15,18 +15,12 @@ use crate::{ErrorKey, ErrorKind, LatencySummary, Operation, Summary};
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;
 
-/// A kind of latency that a threshold can compare.
-#[derive(Debug)]
-pub(super) struct LatencyMetric {
-    pub(super) name: &'static str,
-    /// The latency of the answered, and the same latency with the waits that no answer ended.
-    of: fn(&Summary) -> (LatencySummary, LatencySummary),
-}
-
-/// The latency of a threshold: of a kind, or of the steps of a name.
+/// The latency of a threshold: of an operation, of the generator's own steps, or of the steps of a
+/// name.
 #[derive(Clone, Debug)]
 pub(super) enum LatencyOf {
-    Kind(&'static LatencyMetric),
+    Operation(Operation),
+    Lag,
     Step(String),
 }
 
@@ -72,13 +66,12 @@ impl Metric {
         if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
             return Some(Self::Fixed(*unit, *get));
         }
-        for latency in &LATENCIES {
-            let rest = name.strip_prefix(latency.name);
-            if let Some(statistic) = rest.and_then(|rest| rest.strip_prefix('.'))
-                && let Some(statistic) = Statistic::named(statistic)
-            {
-                return Some(Self::Latency(LatencyOf::Kind(latency), statistic));
-            }
+        let latency = LatencyOf::all().find_map(|latency| {
+            let statistic = name.strip_prefix(&latency.name())?.strip_prefix('.')?;
+            Some(Self::Latency(latency, Statistic::named(statistic)?))
+        });
+        if latency.is_some() {
+            return latency;
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         if let Some(answers) = below("http.").and_then(StatusRange::named) {
@@ -202,10 +195,16 @@ fn measured_of(figure: StepFigure, unit: Unit, step: &StepSummary) -> Measuremen
 }
 
 impl LatencyOf {
+    /// Returns the latencies that every run may have.
+    fn all() -> impl Iterator<Item = Self> {
+        Operation::ALL.into_iter().map(Self::Operation).chain([Self::Lag])
+    }
+
     /// Returns the name before that of the statistic: `message`, `step.greeting`.
     fn name(&self) -> String {
         match self {
-            Self::Kind(latency) => latency.name.to_owned(),
+            Self::Operation(operation) => operation.name().to_owned(),
+            Self::Lag => LAG.to_owned(),
             Self::Step(name) => format!("step.{name}"),
         }
     }
@@ -213,7 +212,11 @@ impl LatencyOf {
     /// Returns the latency of the answered, and the same with the waits that no answer ended.
     fn of(&self, summary: &Summary) -> (LatencySummary, LatencySummary) {
         match self {
-            Self::Kind(latency) => (latency.of)(summary),
+            Self::Operation(operation) => {
+                let of = summary.operation(*operation);
+                of.map(|of| (of.latency_us, of.judged_us)).unwrap_or_default()
+            }
+            Self::Lag => (summary.generator.lag_us, summary.generator.lag_us),
             Self::Step(name) => {
                 step_of(summary, name).map(|s| (s.latency_us, s.judged_us)).unwrap_or_default()
             }
@@ -272,7 +275,8 @@ fn is_of_http(name: &str) -> bool {
 /// Returns the metric `name`. `span` is the place of the name in the text that the error points at.
 pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
     Metric::named(name).ok_or_else(|| {
-        let latencies = LATENCIES.each_ref().map(|latency| latency.name);
+        let latencies: Vec<_> = LatencyOf::all().map(|latency| latency.name()).collect();
+        let latencies: Vec<_> = latencies.iter().map(String::as_str).collect();
         let NameMistake { problem, expected, suggestion } =
             NameMistake::of(name, &names(), &latencies);
         ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
@@ -283,9 +287,8 @@ pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, Thresho
 /// percentiles, `step.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`, `http.429` and
 /// `errors.http_status.429`.
 pub fn names() -> Vec<String> {
-    let latencies = LATENCIES
-        .iter()
-        .flat_map(|of| USUAL.iter().map(move |statistic| format!("{}.{statistic}", of.name)));
+    let latencies =
+        LatencyOf::all().flat_map(|of| USUAL.map(|statistic| format!("{}.{statistic}", of.name())));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
     let errors = error_kinds().map(|kind| format!("errors.{kind}"));
     let classes = (2..=5).map(|class| format!("http.{}", StatusRange::Class(class)));
@@ -302,34 +305,8 @@ pub fn value(name: &str, summary: &Summary) -> Option<Option<f64>> {
     })
 }
 
-/// Returns the latency `name`; `of` returns its values and the values that a threshold judges.
-const fn latency(
-    name: &'static str,
-    of: fn(&Summary) -> (LatencySummary, LatencySummary),
-) -> LatencyMetric {
-    LatencyMetric { name, of }
-}
-
-/// The kinds of latencies.
-pub(super) const LATENCIES: [LatencyMetric; 8] = [
-    latency("connect", |s| (s.connect.latency_us, s.connect.judged_us)),
-    latency("tcp", |s| (s.connect.tcp_latency_us, s.connect.tcp_judged_us)),
-    latency("join", |s| {
-        s.join.as_ref().map(|join| (join.latency_us, join.judged_us)).unwrap_or_default()
-    }),
-    latency("push", |s| {
-        s.push.as_ref().map(|push| (push.latency_us, push.judged_us)).unwrap_or_default()
-    }),
-    latency("http", |s| {
-        s.http.as_ref().map(|http| (http.latency_us, http.judged_us)).unwrap_or_default()
-    }),
-    latency("broadcast", |s| {
-        let latency = s.broadcast.as_ref().map(|broadcast| broadcast.latency_us);
-        latency.map(|us| (us, us)).unwrap_or_default()
-    }),
-    latency("message", |s| (s.message.latency_us, s.message.judged_us)),
-    latency("generator.lag", |s| (s.generator.lag_us, s.generator.lag_us)),
-];
+/// The name of the generator's own lateness.
+const LAG: &str = "generator.lag";
 
 /// The measurements by name, each with its unit.
 const FIXED: [(&str, Unit, ValueOf); 79] = [

@@ -13,7 +13,7 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{Histogram, LoadCounters, Merge, ProbeCounters, Tally};
+use throng_report::{Histogram, LoadCounters, Merge, Operation, ProbeCounters, Tally};
 use throng_sim::{Sim, SimCoresOptions, SimDriver};
 
 use super::server::{Script, Scripted, server_addr};
@@ -112,10 +112,10 @@ impl World {
                 totals.errors.add(why.to_string(), *count);
             }
             for (sum, part) in [
-                (&mut totals.join, &stats.join),
-                (&mut totals.push, &stats.push),
-                (&mut totals.connect, &stats.connect),
-                (&mut totals.tcp, &stats.tcp),
+                (&mut totals.join, &stats.seen[Operation::Join]),
+                (&mut totals.push, &stats.seen[Operation::Push]),
+                (&mut totals.connect, &stats.seen[Operation::Connect]),
+                (&mut totals.tcp, &stats.seen[Operation::Tcp]),
             ] {
                 sum.merge(part);
             }

@@ -13,7 +13,9 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{ClassCounters, Histogram, LoadCounters, Merge, Tally, UnansweredWaits};
+use throng_report::{
+    ClassCounters, Histogram, LoadCounters, Merge, Operation, Tally, UnansweredWaits,
+};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
 
 use super::server::{Answerer, Echo, server_addr};
@@ -186,12 +188,12 @@ impl Totals {
             self.failed.add(why.to_string(), *count);
         }
         for (sum, part) in [
-            (&mut self.connect, &stats.connect),
-            (&mut self.tcp, &stats.tcp),
-            (&mut self.message, &stats.message),
-            (&mut self.join, &stats.join),
-            (&mut self.push, &stats.push),
-            (&mut self.http, &stats.http),
+            (&mut self.connect, &stats.seen[Operation::Connect]),
+            (&mut self.tcp, &stats.seen[Operation::Tcp]),
+            (&mut self.message, &stats.seen[Operation::Message]),
+            (&mut self.join, &stats.seen[Operation::Join]),
+            (&mut self.push, &stats.seen[Operation::Push]),
+            (&mut self.http, &stats.seen[Operation::Http]),
             (&mut self.lag, &stats.lag),
         ] {
             sum.merge(part);
@@ -280,7 +282,7 @@ impl Totals {
 
     /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let UnansweredWaits { connect, message, join, push, http, .. } = &self.unanswered;
-        [connect, message, join, push, http].iter().map(|histogram| histogram.count()).sum()
+        let whole = self.unanswered.iter().filter(|(operation, _)| *operation != Operation::Tcp);
+        whole.map(|(_, histogram)| histogram.count()).sum()
     }
 }
