@@ -121,7 +121,7 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, Side};
+    use throng_report::{ErrorKind, Metric, Side};
 
     use super::*;
     use crate::rules::fixture::Run;
@@ -187,7 +187,7 @@ mod tests {
         let late = Run::quiet().growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2).loaded(
             |load, second| {
                 load.lag.record_n(30_000, 900);
-                load.connect_failed.add("timeout", u64::from(second > 8));
+                load.connect_failed.add(ErrorKind::ConnectTimeout, u64::from(second > 8));
             },
         );
         late.check_all(&["accept_queue_overflow", "generator_saturated"]);

@@ -38,7 +38,8 @@ pub(crate) struct FirstError<'a> {
 
 impl<'a> FirstError<'a> {
     /// Returns the first error of this kind, if the run file has one.
-    pub(crate) fn of(run: &RunView<'a>, name: &str) -> Option<Self> {
+    pub(crate) fn of(run: &RunView<'a>, name: impl AsRef<str>) -> Option<Self> {
+        let name = name.as_ref();
         events(run).find_map(|(at_ms, event)| match event {
             RunEventKind::FirstError(first) if first.kind == name => Some(Self {
                 expected: &first.expected,

@@ -1,6 +1,6 @@
 //! Times in which requests waited and none of them was answered.
 
-use throng_report::{AnswerGap, Endpoint, LoadInterval, Metric};
+use throng_report::{AnswerGap, Endpoint, ErrorKind, LoadInterval, Metric, Operation};
 
 use crate::history::Sample;
 use crate::median::median;
@@ -186,9 +186,8 @@ fn answers_per_second(run: &RunView<'_>) -> f64 {
 /// Returns the usual time of an answer: the median over all intervals of the most frequent kind.
 fn usual_us(run: &RunView<'_>) -> u64 {
     let of = |sample: &Sample| {
-        let kinds = [sample.message, sample.push, sample.http, sample.join];
-        kinds
-            .into_iter()
+        Operation::requests()
+            .map(|operation| sample.latency(operation))
             .max_by_key(|quantiles| quantiles.count)
             .filter(|quantiles| quantiles.count > 0)
     };
@@ -213,7 +212,8 @@ fn asked(load: &LoadInterval) -> u64 {
 }
 
 /// The kinds of errors of users that got another answer than they expected.
-const UNEXPECTED: [&str; 3] = ["expect_mismatch", "join_refused", "push_refused"];
+const UNEXPECTED: [ErrorKind; 3] =
+    [ErrorKind::ExpectMismatch, ErrorKind::JoinRefused, ErrorKind::PushRefused];
 
 /// The fewest intervals without an answer that show a silence by themselves.
 const SILENT_MIN: usize = 3;
@@ -311,7 +311,7 @@ mod tests {
             Run::quiet().loaded(move |load, second| {
                 let missing = second.min(to).saturating_sub(from);
                 load.counters.messages_answered = 1_000 * (second - missing);
-                load.errors.add("expect_timeout", 1_000 * second.saturating_sub(from + 1));
+                load.errors.add(ErrorKind::ExpectTimeout, 1_000 * second.saturating_sub(from + 1));
             })
         };
         let spans = |run: &Run| {
@@ -327,7 +327,8 @@ mod tests {
         assert_eq!(spans(&silent(2, 4)), []);
         // The server never answered, or answered otherwise.
         assert_eq!(spans(&silent(0, 10)), []);
-        let wrong = silent(2, 7).loaded(|load, second| load.errors.add("expect_mismatch", second));
+        let wrong =
+            silent(2, 7).loaded(|load, second| load.errors.add(ErrorKind::ExpectMismatch, second));
         assert_eq!(spans(&wrong), []);
     }
 

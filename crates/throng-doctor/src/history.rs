@@ -2,7 +2,7 @@
 
 use crate::two_modes::TwoModes;
 use throng_report::runfile::{RunFile, RunHeader};
-use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Outage, ProgramUse};
+use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Operation, Outage, ProgramUse};
 
 /// The plan of a run and its samples second by second. A long run keeps every second sample, then
 /// every fourth, and so on: never more than 2,048 samples, which use some tens of megabytes.
@@ -119,7 +119,7 @@ impl History {
 /// Returns the two modes of the times of messages, from when they were sent if that is known.
 fn message_modes(load: &LoadInterval) -> Option<TwoModes> {
     let is_known = load.from_send.count() > 0;
-    TwoModes::of(if is_known { &load.from_send } else { load.latencies().message })
+    TwoModes::of(if is_known { &load.from_send } else { load.latency(Operation::Message) })
 }
 
 impl Sample {
@@ -130,15 +130,15 @@ impl Sample {
         };
         Self {
             lag: quantiles(|load| &load.lag),
-            connect: quantiles(|load| load.latencies().connect),
-            tcp: quantiles(|load| load.latencies().tcp),
-            message: quantiles(|load| load.latencies().message),
+            connect: quantiles(|load| load.latency(Operation::Connect)),
+            tcp: quantiles(|load| load.latency(Operation::Tcp)),
+            message: quantiles(|load| load.latency(Operation::Message)),
             from_send: quantiles(|load| &load.from_send),
             message_modes: interval.load.as_ref().and_then(message_modes),
-            join: quantiles(|load| load.latencies().join),
-            push: quantiles(|load| load.latencies().push),
-            http: quantiles(|load| load.latencies().http),
-            broadcast: quantiles(|load| load.latencies().broadcast),
+            join: quantiles(|load| load.latency(Operation::Join)),
+            push: quantiles(|load| load.latency(Operation::Push)),
+            http: quantiles(|load| load.latency(Operation::Http)),
+            broadcast: quantiles(|load| load.latency(Operation::Broadcast)),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,
@@ -196,6 +196,19 @@ impl Sample {
             (&mut self.broadcast, before.broadcast),
         ] {
             own.merge_worse(other);
+        }
+    }
+
+    /// Returns the latency of an operation.
+    pub fn latency(&self, operation: Operation) -> Quantiles {
+        match operation {
+            Operation::Connect => self.connect,
+            Operation::Tcp => self.tcp,
+            Operation::Message => self.message,
+            Operation::Join => self.join,
+            Operation::Push => self.push,
+            Operation::Http => self.http,
+            Operation::Broadcast => self.broadcast,
         }
     }
 

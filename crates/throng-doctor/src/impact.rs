@@ -6,11 +6,13 @@
 
 use throng_report::render::micros;
 use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
-use throng_report::{AnswerGap, Evidence, Grade, LoadInterval, Severity, is_connect_time_out};
+use throng_report::{
+    AnswerGap, ErrorClass, ErrorKey, ErrorKind, Evidence, Grade, LoadInterval, Operation, Severity,
+};
 
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;
-use crate::history::{Quantiles, Sample};
+use crate::history::Sample;
 use crate::missed_thresholds::MissedThreshold;
 use crate::run_view::RunView;
 
@@ -39,14 +41,14 @@ impl From<Impact> for Evidence {
 /// Returns the impact while the load was on, or `None` if everything was done, on time and within
 /// the thresholds.
 pub fn impact(run: &RunView<'_>) -> Option<Impact> {
-    let slowness = slowness(run, LATENCY_KINDS.iter(), run.longest_gap());
+    let slowness = slowness(run, timed(), run.longest_gap());
     gravest([failures(run, is_of_target), lateness(run), slowness, missed(run, |_| true)])
 }
 
 /// Returns the impact that a server can have. Connects for which the generator itself had no fd,
 /// port, memory or epoll watch never reached it.
 pub(crate) fn impact_of_server(run: &RunView<'_>) -> Option<Impact> {
-    let slowness = slowness(run, LATENCY_KINDS.iter(), run.longest_gap());
+    let slowness = slowness(run, timed(), run.longest_gap());
     let failures = failures(run, |kind| is_of_target(kind) && !OWN_ERRORS.contains(&kind));
     gravest([failures, lateness(run), slowness, missed(run, |_| true)])
 }
@@ -56,16 +58,15 @@ pub(crate) fn impact_of_server(run: &RunView<'_>) -> Option<Impact> {
 /// later than the measured waits can make them.
 pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
     let waits = CpuWaits::of(run);
-    let is_explained = |kind: &LatencyKind| {
-        let late: Vec<_> = kind.late(run).map(|now| (now, (kind.of)(now).p99_us)).collect();
+    let is_explained = |operation: &Operation| {
+        let late = late(run, *operation).map(|now| (now, now.latency(*operation).p99_us));
         // A connect whose SYN was dropped is late by a second, however short the wait was.
-        kind.name == "connect" || waits.explain_most(&late)
+        *operation == Operation::Connect || waits.explain_most(&late.collect::<Vec<_>>())
     };
-    let explained = || LATENCY_KINDS.iter().filter(|kind| is_explained(kind));
-    let late = |missed: &MissedThreshold| {
+    let is_late = |missed: &MissedThreshold| {
         let is_other = missed.is_about_errors() || missed.is_about_status_share();
-        let kind = LATENCY_KINDS.iter().find(|kind| missed.latency() == Some(kind.name));
-        !is_other && kind.is_none_or(is_explained)
+        let operation = timed().find(|operation| missed.latency() == Some(operation.name()));
+        !is_other && operation.is_none_or(|operation| is_explained(&operation))
     };
     let gap = run.longest_gap().filter(|gap| waits.explain_silence(gap.from_ms, gap.to_ms));
     let time_outs = match waits.explain_most(&time_outs(run)) {
@@ -75,8 +76,8 @@ pub(crate) fn impact_of_waiting(run: &RunView<'_>) -> Option<Impact> {
     gravest([
         failures(run, time_outs),
         lateness(run),
-        slowness(run, explained(), gap),
-        missed(run, late),
+        slowness(run, timed().filter(|operation| is_explained(operation)), gap),
+        missed(run, is_late),
     ])
 }
 
@@ -85,39 +86,30 @@ fn gravest(found: [Option<Impact>; 4]) -> Option<Impact> {
     found.into_iter().flatten().rev().max_by_key(|impact| impact.severity)
 }
 
-/// Returns the name of many answers of a kind.
-pub(crate) fn plural_of(kind: &str) -> String {
-    match kind {
-        "push" => "pushes".to_owned(),
-        "http" => "HTTP requests".to_owned(),
-        _ => format!("{kind}s"),
-    }
-}
-
-/// The kinds of errors of users that waited for an answer, and gave up.
-pub(crate) const ANSWER_TIMEOUTS: [&str; 6] = [
-    "expect_timeout",
-    "push_timeout",
-    "join_timeout",
-    "leave_timeout",
-    "heartbeat_timeout",
-    "http_timeout",
-];
-
 /// Reports whether an error of this kind is a wait for the target that was given up.
 pub(crate) fn is_time_out(kind: &str) -> bool {
-    is_of_target(kind) && throng_report::is_time_out(kind)
+    is_of_target(kind) && ErrorKey::parse(kind).is_time_out()
+}
+
+/// Reports whether an error of this kind is a connect that had no answer in time.
+fn is_connect_time_out(kind: &str) -> bool {
+    ErrorKey::parse(kind).is_connect_time_out()
 }
 
 /// Reports whether an error of this kind is a connect or a message that failed. A wait for other
 /// users is neither.
 fn is_of_target(kind: &str) -> bool {
-    kind != CUE_TIMEOUT
+    !ErrorKey::parse(kind).is(ErrorClass::Users)
+}
+
+/// Reports whether an error of this kind is a wait for an answer that was given up.
+pub(crate) fn is_unanswered(kind: &str) -> bool {
+    ErrorKind::unanswered().any(|unanswered| unanswered.name() == kind)
 }
 
 /// Returns the intervals in which users gave up waiting for an answer, with the usual time-out.
 pub(crate) fn time_outs<'a>(run: &RunView<'a>) -> Vec<(&'a Sample, u64)> {
-    let given_up = |sample: &Sample| failed(sample, |kind| ANSWER_TIMEOUTS.contains(&kind));
+    let given_up = |sample: &Sample| failed(sample, is_unanswered);
     let steps = run.steps().filter(|(before, now)| given_up(now) > given_up(before));
     steps.map(|(_, now)| (now, TIMEOUT_US)).collect()
 }
@@ -206,13 +198,13 @@ pub(crate) fn lateness_severity(run: &RunView<'_>) -> Severity {
     }
 }
 
-/// Returns the impact of slow answers and connects of these kinds, and of a time without answers.
-fn slowness<'k>(
+/// Returns the impact of slow operations, and of a time without answers.
+fn slowness(
     run: &RunView<'_>,
-    kinds: impl Iterator<Item = &'k LatencyKind>,
+    operations: impl Iterator<Item = Operation>,
     gap: Option<AnswerGap>,
 ) -> Option<Impact> {
-    let slow = kinds.filter_map(|kind| slow(run, kind));
+    let slow = operations.filter_map(|operation| slow(run, operation));
     slow.chain(gap.and_then(silence)).min_by_key(|impact| impact.first_ms)
 }
 
@@ -259,59 +251,45 @@ fn missed(run: &RunView<'_>, counts: impl Fn(&MissedThreshold) -> bool) -> Optio
     })
 }
 
-/// A kind of latency, and the value from which it is long.
-struct LatencyKind {
-    name: &'static str,
-    of: fn(&Sample) -> &Quantiles,
-    slow_us: u64,
+/// Returns the operations whose slowness is an impact. Those that take long by nature come last.
+pub(crate) fn timed() -> impl Iterator<Item = Operation> {
+    let mut operations = Operation::BY_WEIGHT;
+    operations.sort_by_key(|operation| operation.slow_us());
+    operations.into_iter()
 }
 
-/// All kinds of latency. A delivery to all users takes as long as sending to all does, which for
-/// many users is more than an answer takes.
-const LATENCY_KINDS: [LatencyKind; 6] = [
-    LatencyKind { name: "message", of: |sample| &sample.message, slow_us: SLOW_US },
-    LatencyKind { name: "push", of: |sample| &sample.push, slow_us: SLOW_US },
-    LatencyKind { name: "http", of: |sample| &sample.http, slow_us: SLOW_US },
-    LatencyKind { name: "join", of: |sample| &sample.join, slow_us: SLOW_US },
-    LatencyKind { name: "connect", of: |sample| &sample.connect, slow_us: SLOW_US },
-    LatencyKind { name: "broadcast", of: |sample| &sample.broadcast, slow_us: 10 * SLOW_US },
-];
-
-impl LatencyKind {
-    /// Returns the intervals in which it is long. If a threshold on it was missed, values beyond
-    /// that threshold are long, however few they are.
-    fn late<'a>(&self, run: &RunView<'a>) -> impl Iterator<Item = &'a Sample> + use<'a> {
-        let threshold_us = run.thresholds.latency_us(self.name);
-        let slow_us = threshold_us.map_or(self.slow_us, |us| us.min(self.slow_us));
-        let count_min = if threshold_us.is_some() { 1 } else { SLOW_COUNT_MIN };
-        let of = self.of;
-        run.samples().iter().filter(move |sample| {
-            let quantiles = of(sample);
-            quantiles.count >= count_min && quantiles.p99_us > slow_us
-        })
-    }
+/// Returns the intervals in which an operation takes long. If a threshold on it was missed, values
+/// beyond that threshold are long, however few they are.
+fn late<'a>(run: &RunView<'a>, operation: Operation) -> impl Iterator<Item = &'a Sample> + use<'a> {
+    let threshold_us = run.thresholds.latency_us(operation.name());
+    let slow_us = threshold_us.map_or(operation.slow_us(), |us| us.min(operation.slow_us()));
+    let count_min = if threshold_us.is_some() { 1 } else { SLOW_COUNT_MIN };
+    run.samples().iter().filter(move |sample| {
+        let quantiles = sample.latency(operation);
+        quantiles.count >= count_min && quantiles.p99_us > slow_us
+    })
 }
 
-/// Returns the impact of one kind of latency. If a threshold on it was missed, however short a time
+/// Returns the impact of one slow operation. If a threshold on it was missed, however short a time
 /// of long values has one.
-fn slow(run: &RunView<'_>, kind: &LatencyKind) -> Option<Impact> {
-    let is_missed = run.thresholds.latency_us(kind.name).is_some();
-    let slow: Vec<_> = kind.late(run).collect();
+fn slow(run: &RunView<'_>, operation: Operation) -> Option<Impact> {
+    let is_missed = run.thresholds.latency_us(operation.name()).is_some();
+    let slow: Vec<_> = late(run, operation).collect();
     if slow.len() < if is_missed { 1 } else { SLOW_INTERVALS_MIN } {
         return None;
     }
     let (first, last) = (slow.first()?, slow.last()?);
-    let worst = slow.iter().map(|sample| (kind.of)(sample).p99_us).max()?;
-    let before = run.samples().iter().find(|sample| (kind.of)(sample).count > 0)?;
-    let plural = plural_of(kind.name);
+    let worst = slow.iter().map(|sample| sample.latency(operation).p99_us).max()?;
+    let before = run.samples().iter().find(|sample| sample.latency(operation).count > 0)?;
+    let plural = operation.plural();
     Some(Impact {
         severity: Severity::Slowed,
         first_ms: first.interval.at_ms,
         last_ms: last.interval.at_ms,
         what: format!("{plural} took up to {} (p99 of an interval)", micros(worst)),
         evidence: Evidence {
-            counter: format!("load.{}_us.p99", kind.name),
-            from: (kind.of)(before).p99_us as f64,
+            counter: format!("load.{operation}_us.p99"),
+            from: before.latency(operation).p99_us as f64,
             to: worst as f64,
             at_ms: first.interval.at_ms,
         },
@@ -323,9 +301,6 @@ fn last_ms(run: &RunView<'_>, suffers: impl Fn((&Sample, &Sample)) -> bool) -> O
     let steps = run.steps().filter(|(before, now)| suffers((before, now)));
     steps.map(|(_, now)| now.interval.at_ms).last()
 }
-
-/// The kind of errors of users that waited too long for other users.
-pub(crate) const CUE_TIMEOUT: &str = "cue_timeout";
 
 /// The kinds of failed connects for which the generator had no fd, port, memory or epoll watch.
 const OWN_ERRORS: [&str; 7] =
@@ -340,10 +315,6 @@ pub(crate) const FAILURES_ONE_IN: u64 = 1_000;
 /// The shortest gap with an impact: when users wait for so long and none is answered, the server
 /// stands still.
 pub(crate) const GAP_MS: u64 = 1_000;
-
-/// The latency above which an answer is slow: a person notices a tenth of a second. On one machine
-/// or in one data centre, a healthy system takes a hundredth of it.
-const SLOW_US: u64 = 100_000;
 
 /// The fewest values for a percentile: of fewer, it is one of them.
 const SLOW_COUNT_MIN: u64 = 20;
@@ -371,7 +342,7 @@ mod tests {
     fn failures_count_from_one_in_a_thousand() {
         let failing = |each_second| {
             Run::quiet().loaded(move |load, second| {
-                load.errors.add("closed_by_peer", each_second * second.saturating_sub(4));
+                load.errors.add(ErrorKind::ClosedByPeer, each_second * second.saturating_sub(4));
             })
         };
         assert_eq!(of(&failing(1)), None, "6 of 11,000");
@@ -385,12 +356,13 @@ mod tests {
 
     #[test]
     fn a_wait_for_other_users_is_no_connect_and_no_message_that_failed() {
-        let waiting = |kind: &'static str| {
+        let waiting = |kind: ErrorKind| {
             of(&Run::quiet().loaded(move |load, second| load.errors.add(kind, 100 * second)))
         };
-        assert_eq!(waiting("cue_timeout"), None);
-        assert!(waiting("join_timeout").is_some());
-        assert!(!is_time_out("cue_timeout") && is_time_out("join_timeout"));
+        assert_eq!(waiting(ErrorKind::CueTimeout), None);
+        assert!(waiting(ErrorKind::JoinTimeout).is_some());
+        let [cue, join] = [ErrorKind::CueTimeout, ErrorKind::JoinTimeout].map(ErrorKind::name);
+        assert!(!is_time_out(cue) && is_time_out(join));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The thresholds that a run missed.
 
 use throng_report::http_status::StatusRange;
-use throng_report::{Judgement, Threshold};
+use throng_report::{Judgement, Operation, Threshold};
 
 /// The thresholds that a run missed, in the form that rules need.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +50,7 @@ impl MissedThresholds {
     /// Returns the shortest time that an answer of any kind may take, if a threshold on one was
     /// missed.
     pub(crate) fn answer_us(&self) -> Option<u64> {
-        ["message", "push", "http", "join"].into_iter().filter_map(|of| self.latency_us(of)).min()
+        Operation::requests().filter_map(|of| self.latency_us(of.name())).min()
     }
 
     /// Reports whether a threshold on errors, failed connects or failed users was missed.

@@ -1,6 +1,6 @@
 //! Times in which the server was away, and came back.
 
-use throng_report::{Endpoint, ProcessMetric, RunEventKind};
+use throng_report::{Endpoint, ErrorClass, ErrorKey, ErrorKind, ProcessMetric, RunEventKind};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -129,13 +129,11 @@ pub(crate) fn events<'a>(
 
 /// Returns the connections that the server ended.
 pub(crate) fn lost(sample: &Sample) -> u64 {
-    let is_lost = |kind: &str| {
-        matches!(kind, "closed_by_peer" | "reset_by_peer" | "http_closed")
-            || kind.starts_with("ws_close_")
-    };
+    let is_lost = |kind| ErrorKey::parse(kind).is(ErrorClass::Ended);
     let Some(load) = sample.load() else { return 0 };
     let open = load.errors.0.iter().filter(|(kind, _)| is_lost(kind)).map(|(_, count)| count);
-    let upgrades = ["upgrade_closed", "ECONNRESET"].map(|kind| load.connect_failed.get(kind));
+    let upgrades =
+        [ErrorKind::UpgradeClosed.name(), "ECONNRESET"].map(|kind| load.connect_failed.get(kind));
     open.sum::<u64>() + upgrades.iter().sum::<u64>()
 }
 

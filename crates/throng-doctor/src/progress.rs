@@ -62,6 +62,7 @@ const FEW_ONE_IN: u64 = 4;
 #[cfg(test)]
 mod tests {
     use crate::rules::fixture::Run;
+    use throng_report::ErrorKind;
 
     #[test]
     fn the_time_after_the_last_arrivals_says_nothing_of_what_went_on() {
@@ -74,7 +75,7 @@ mod tests {
                 load.counters.users_active = if second > 6 { 3 } else { 100 };
                 load.counters.messages_sent = begun;
                 load.counters.messages_answered = begun - load.counters.users_failed;
-                load.errors.add("expect_mismatch", load.counters.users_failed);
+                load.errors.add(ErrorKind::ExpectMismatch, load.counters.users_failed);
             })
         };
         let verdict = arriving(46).verdict();
@@ -85,8 +86,8 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_on_in_spite_of_errors_has_not_stopped() {
-        let closing =
-            Run::quiet().loaded(|load, second| load.errors.add("ws_close_1011", 40 * second));
+        let closing = Run::quiet()
+            .loaded(|load, second| load.errors.add(ErrorKind::CloseFrame.with(1011), 40 * second));
         let verdict = closing.verdict();
         let begin = "Failed in part on the server side at 200 connections, 200/s connects and 1k/s \
                      messages: the server closed 400 of 1k connections early with code 1011";

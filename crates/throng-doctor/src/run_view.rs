@@ -2,8 +2,8 @@
 
 use throng_report::runfile::RunHeader;
 use throng_report::{
-    AnswerGap, Endpoint, EndpointFacts, LoadCounters, LoadInterval, MachineUse, Metric, ProgramUse,
-    RunEventKind, Series, ServerSnapshot, Summary, is_of_family,
+    AnswerGap, Endpoint, EndpointFacts, ErrorKind, LoadCounters, LoadInterval, MachineUse, Metric,
+    ProgramUse, RunEventKind, Series, ServerSnapshot, Summary, is_of_family,
 };
 pub(crate) use throng_report::{Growth, Peak};
 
@@ -198,24 +198,26 @@ impl<'a> RunView<'a> {
     }
 
     /// Returns the growth of one kind of failed connect.
-    pub fn connect_failures(&self, errno: &str) -> Option<Growth> {
+    pub fn connect_failures(&self, errno: impl AsRef<str>) -> Option<Growth> {
+        let errno = errno.as_ref();
         self.load_growth_of(&format!("connect_failed.{errno}"), |load| {
             load.connect_failed.get(errno)
         })
     }
 
     /// Returns the growth of one kind of error on an established connection.
-    pub fn errors(&self, kind: &str) -> Option<Growth> {
+    pub fn errors(&self, kind: impl AsRef<str>) -> Option<Growth> {
+        let kind = kind.as_ref();
         self.load_growth_of(&format!("errors.{kind}"), |load| load.errors.get(kind))
     }
 
     /// Returns the growth over the whole run of the errors of each kind of a family:
     /// `http_status.429` is one of `http_status`. The most frequent kind comes first.
-    pub(crate) fn errors_of_family(&self, family: &str) -> Vec<(&'a str, Growth)> {
+    pub(crate) fn errors_of_family(&self, family: ErrorKind) -> Vec<(&'a str, Growth)> {
         let run = self.to_the_end();
         let tally = run.samples.last().and_then(Sample::load).map(|load| &load.errors);
         let kinds = tally.into_iter().flat_map(|tally| tally.0.keys().map(String::as_str));
-        let kinds = kinds.filter(|kind| is_of_family(kind, family));
+        let kinds = kinds.filter(|kind| is_of_family(kind, family.name()));
         by_growth(kinds.filter_map(|kind| Some((kind, run.errors(kind)?))))
     }
 

@@ -1,5 +1,7 @@
 //! The stretch of a run in which its load did not change.
 
+use throng_report::Operation;
+
 use crate::history::{Quantiles, Sample};
 use crate::run_view::{LoadLevel, RunView};
 
@@ -75,13 +77,9 @@ impl<'a> SteadyLoad<'a> {
 
 /// Returns the answers of the most frequent kind, with its name.
 pub(crate) fn answers(sample: &Sample) -> (&'static str, Quantiles) {
-    let kinds = [
-        ("message", sample.message),
-        ("push", sample.push),
-        ("http", sample.http),
-        ("join", sample.join),
-    ];
-    kinds.into_iter().max_by_key(|(_, quantiles)| quantiles.count).unwrap_or_default()
+    let kinds = Operation::requests();
+    let kinds = kinds.map(|operation| (operation.name(), sample.latency(operation)));
+    kinds.max_by_key(|(_, quantiles)| quantiles.count).unwrap_or_default()
 }
 
 fn connected(sample: &Sample) -> u64 {

@@ -6,7 +6,7 @@ mod tests;
 
 use throng_report::render::{count, micros, rate};
 use throng_report::runfile::RunEndReason;
-use throng_report::{Finding, Grade, Severity, Summary};
+use throng_report::{ErrorKind, Finding, Grade, Severity, Summary};
 
 use crate::counted::{connections, counted};
 use crate::finding_machines::at_machines;
@@ -334,7 +334,7 @@ fn doubt(run: &RunView<'_>) -> Option<String> {
 
 /// Returns the most frequent kind of error and its count. Failed connects count by their own kinds.
 fn most_frequent_error(summary: &Summary) -> Option<(&str, u64)> {
-    let kinds = summary.errors.0.iter().filter(|(kind, _)| *kind != "connect");
+    let kinds = summary.errors.0.iter().filter(|(kind, _)| *kind != ErrorKind::Connect.name());
     let kinds = kinds.chain(&summary.connect.failed.0);
     kinds.max_by_key(|(_, errors)| **errors).map(|(kind, errors)| (kind.as_str(), *errors))
 }

@@ -15,7 +15,8 @@ use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
 use throng_report::{
-    Histogram, KernelCounters, LoadInterval, MachineInterval, MachineUse, RunEventKind, Tally,
+    Histogram, KernelCounters, LoadInterval, MachineInterval, MachineUse, Operation, RunEventKind,
+    Tally,
 };
 
 use crate::coordinator::{Coordinator, Member, MemberState};
@@ -175,10 +176,9 @@ impl Machines {
         let elapsed = Duration::from_micros(report.at_us);
         for mut stats in std::mem::take(&mut report.cores) {
             machine.lag.merge(&stats.lag);
-            machine.connect.merge(&stats.connect);
-            for answers in [&stats.message, &stats.push, &stats.http] {
-                machine.message.merge(answers);
-            }
+            machine.connect.merge(&stats.seen[Operation::Connect]);
+            let requests = Operation::requests().filter(|of| *of != Operation::Join);
+            requests.for_each(|of| machine.message.merge(&stats.seen[of]));
             stats.move_moments(start_there, self.start_at, elapsed);
             let slot = machine.share.slot(stats.core_id).0;
             if machine.is_summed {

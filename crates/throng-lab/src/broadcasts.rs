@@ -178,7 +178,7 @@ const ROWS_MOST: usize = 10;
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use throng_report::ProbeCounters;
+    use throng_report::{ErrorKind, ProbeCounters};
 
     use super::*;
     use crate::experiment::tests::verdict;
@@ -213,8 +213,8 @@ mod tests {
     fn errors_are_named_by_kind() {
         let mut summary = Summary::default();
         assert_eq!(errors_sentence(&summary), None);
-        summary.errors.add("connect", 2);
-        summary.errors.add("join_timeout", 1);
+        summary.errors.add(ErrorKind::Connect, 2);
+        summary.errors.add(ErrorKind::JoinTimeout, 1);
         summary.connect.failed.add("ECONNREFUSED", 2);
         assert_eq!(
             errors_sentence(&summary).unwrap(),

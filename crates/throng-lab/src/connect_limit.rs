@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_report::validity::LAG_INVALID_US;
-use throng_report::{Interval, LoadInterval};
+use throng_report::{Interval, LoadInterval, Operation};
 
 use crate::measure::{failures, latency, steps, timeouts, valid_until};
 use crate::run_facts::RunFacts;
@@ -151,8 +151,8 @@ fn find(intervals: &[Interval], timeout: Duration, valid_until_ms: Option<u64>) 
         }
     }
     let good = || intervals.iter().filter(|interval| interval.at_ms <= best_at_ms);
-    found.connect_p99_us = latency(good(), |load| load.latencies().connect).p99;
-    found.message_p99_us = latency(good(), |load| load.latencies().message).p99;
+    found.connect_p99_us = latency(good(), |load| load.latency(Operation::Connect)).p99;
+    found.message_p99_us = latency(good(), |load| load.latency(Operation::Message)).p99;
     found
 }
 
@@ -169,6 +169,7 @@ const WHOLE_SECOND_MS: u64 = 500;
 mod tests {
     use super::*;
     use crate::experiment::tests::verdict;
+    use throng_report::ErrorKind;
 
     /// Returns seconds with these answers, time-outs and refused connects.
     fn run(seconds: &[(u64, u64, u64)]) -> Vec<Interval> {
@@ -176,7 +177,7 @@ mod tests {
         let mut intervals = vec![Interval { load: Some(total.clone()), ..Default::default() }];
         for (i, (answered, timed_out, refused)) in seconds.iter().enumerate() {
             total.counters.messages_answered += answered;
-            total.errors.add("expect_timeout", *timed_out);
+            total.errors.add(ErrorKind::ExpectTimeout, *timed_out);
             total.connect_failed.add("ECONNREFUSED", *refused);
             total.counters.connects_failed += refused;
             let load = Some(total.clone());

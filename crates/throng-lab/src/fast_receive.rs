@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Quantity;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Grade, Interval, LoadInterval, Summary};
+use throng_report::{Grade, Interval, LoadInterval, Operation, Summary};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
@@ -168,7 +168,7 @@ fn row(server: &str, article: Option<f64>, run: &FinishedRun) -> Row {
     let found = knee(&points);
     let until_ms = found.map_or(u64::MAX, |Knee { at_ms, .. }| at_ms.saturating_sub(1));
     let good = run.file.intervals.iter().filter(|interval| interval.at_ms <= until_ms);
-    let ground = latency(good, |load| load.latencies().message);
+    let ground = latency(good, |load| load.latency(Operation::Message));
     let last = run.file.intervals.iter().rev().find_map(|interval| interval.load.as_ref());
     let validity = validity_until(&run.file, until_ms);
     let most = points.iter().map(|point| point.rate).fold(0.0, f64::max);
@@ -204,8 +204,8 @@ fn point(interval: &Interval, before: &LoadInterval, now: &LoadInterval) -> Opti
         at_ms: interval.at_ms,
         intended_rate: grown.turns_intended as f64 / seconds,
         rate: grown.messages_answered as f64 / seconds,
-        p99_us: (!now.latencies().message.is_empty())
-            .then(|| now.latencies().message.percentile(99.0)),
+        p99_us: (!now.latency(Operation::Message).is_empty())
+            .then(|| now.latency(Operation::Message).percentile(99.0)),
     })
 }
 

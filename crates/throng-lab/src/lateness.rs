@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval};
+use throng_report::{Interval, LoadInterval, Operation};
 
 use crate::knee::{KneeWatch, Point, describe, knee};
 use crate::measure::{steps, valid_until};
@@ -56,7 +56,7 @@ impl Deliveries {
     ) -> Option<Point> {
         let seconds = interval.span_ms.max(1) as f64 / 1000.0;
         let grown = now.counters.since(&before.counters);
-        let delivery = now.latencies().broadcast;
+        let delivery = now.latency(Operation::Broadcast);
         let is_within = interval.at_ms >= self.from_ms + interval.span_ms;
         (is_within && !now.is_leaving() && !delivery.is_empty()).then(|| Point {
             at_ms: interval.at_ms,

@@ -3,8 +3,8 @@
 use throng_report::runfile::RunFile;
 use throng_report::validity::Validity;
 use throng_report::{
-    Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric, Series,
-    Summary, SummaryFold,
+    ErrorKind, Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric,
+    Series, Summary, SummaryFold,
 };
 
 /// Returns the growth of a counter of the server's kernel over the run; none where the kernel lacks
@@ -132,7 +132,8 @@ pub(crate) fn rate_within(
 /// Returns the time-outs of connects and of answers so far.
 pub(crate) fn timeouts(load: &LoadInterval) -> u64 {
     let of_connects = ["timeout", "ETIMEDOUT"].map(|kind| load.connect_failed.get(kind));
-    let of_answers = ["expect_timeout", "ETIMEDOUT"].map(|kind| load.errors.get(kind));
+    let of_answers =
+        [ErrorKind::ExpectTimeout.name(), "ETIMEDOUT"].map(|kind| load.errors.get(kind));
     of_connects.iter().sum::<u64>() + of_answers.iter().sum::<u64>()
 }
 
@@ -146,6 +147,7 @@ pub(crate) const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Operation;
     use throng_report::runfile::RunHeader;
 
     use super::*;
@@ -189,7 +191,7 @@ mod tests {
             run[0].load.as_mut().unwrap().connect.record_us(us);
         }
         run[1].load.as_mut().unwrap().connect.record_us(100_000);
-        let latency = latency(&run, |load| load.latencies().connect);
+        let latency = latency(&run, |load| load.latency(Operation::Connect));
         assert_eq!((latency.count, latency.p50), (100, 50));
         assert!(latency.max >= 99_000);
     }
@@ -266,9 +268,9 @@ mod tests {
     #[test]
     fn time_outs_of_connects_and_answers_add_up() {
         let mut load = LoadInterval::default();
-        load.connect_failed.add("timeout", 2);
+        load.connect_failed.add(ErrorKind::ConnectTimeout, 2);
         load.connect_failed.add("ECONNREFUSED", 7);
-        load.errors.add("expect_timeout", 3);
+        load.errors.add(ErrorKind::ExpectTimeout, 3);
         load.errors.add("reset", 7);
         assert_eq!(timeouts(&load), 5);
     }

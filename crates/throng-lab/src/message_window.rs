@@ -1,7 +1,7 @@
 //! The messages and latencies of one window of a run.
 
 use serde::Serialize;
-use throng_report::{Interval, LoadCounters};
+use throng_report::{Interval, LoadCounters, Operation};
 
 use crate::measure::latency;
 use crate::user_cost::server_cpu_us;
@@ -48,9 +48,9 @@ impl MessageWindow {
         };
         // The histograms of the first interval cover the time before the window.
         let measured = || within[1..].iter().copied();
-        let join = latency(measured(), |load| load.latencies().join);
-        let answer = latency(measured(), |load| load.latencies().push);
-        let delivery = latency(measured(), |load| load.latencies().broadcast);
+        let join = latency(measured(), |load| load.latency(Operation::Join));
+        let answer = latency(measured(), |load| load.latency(Operation::Push));
+        let delivery = latency(measured(), |load| load.latency(Operation::Broadcast));
         let some = |count: u64, us: u64| (count > 0).then_some(us);
         Some(Self {
             connected: after.counters.connected,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use throng_report::{Interval, LoadInterval, Metric, Tally, server_side};
+use throng_report::{Interval, LoadInterval, Metric, Operation, Tally, server_side};
 
 use crate::measure::{latency, whole_load};
 use crate::run_watch::{LabServer, RunWatch};
@@ -111,8 +111,8 @@ pub(crate) fn recovery(users: u64, intervals: &[Interval]) -> Recovery {
     found.errors = last.errors.total() - before.errors.total().min(last.errors.total());
     found.connects_most_per_second = best_second((began, before), &during);
     let measured = || during.iter().map(|(interval, _)| *interval);
-    found.connect_p99_us = latency(measured(), |load| load.latencies().connect).p99;
-    found.join_p99_us = latency(measured(), |load| load.latencies().join).p99;
+    found.connect_p99_us = latency(measured(), |load| load.latency(Operation::Connect)).p99;
+    found.join_p99_us = latency(measured(), |load| load.latency(Operation::Join)).p99;
     let kernel = server_side(intervals);
     let overflows = |interval: &Interval| kernel(interval).get(Metric::TCPEXT_LISTEN_OVERFLOWS);
     found.overflows = overflows(began).zip(overflows(last_interval)).map(|(from, to)| to - from);

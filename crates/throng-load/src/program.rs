@@ -59,11 +59,12 @@ pub use loops::{Loop, Turns};
 pub use matcher::{MatchProgress, Matcher};
 pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub(crate) use message_rule::MessageRule;
-pub use op::{CloseAction, Frame, LatencyKind, Op, Traffic};
+pub use op::{CloseAction, Frame, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
 pub use step_index::StepIndex;
 pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
+use throng_report::Operation;
 pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
 pub use unread::UnreadMessages;
@@ -193,12 +194,12 @@ impl Program {
     }
 
     /// Returns the latency that a wait at `pc` belongs to.
-    pub fn latency_kind_at(&self, pc: u32) -> Option<LatencyKind> {
+    pub fn latency_kind_at(&self, pc: u32) -> Option<Operation> {
         self.facts[pc as usize].latency
     }
 
     /// Returns the first latency that a turn of loop `index` measures.
-    pub fn latency_kind_of_turn(&self, index: u32) -> Option<LatencyKind> {
+    pub fn latency_kind_of_turn(&self, index: u32) -> Option<Operation> {
         let looping = self.loop_at(index);
         (looping.body..looping.after).find_map(|pc| self.latency_kind_at(pc))
     }

@@ -210,10 +210,11 @@ fn is_false(flag: &bool) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
 
     fn mismatch() -> ErrorExchange {
         ErrorExchange {
-            kind: "expect_mismatch".into(),
+            kind: ErrorKind::ExpectMismatch.into(),
             class: "chat".into(),
             step: "5.2".into(),
             step_kind: "expect".into(),

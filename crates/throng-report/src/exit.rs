@@ -3,7 +3,7 @@
 use throng_base::units::{brief_count, plural};
 
 use crate::runfile::RunEndReason;
-use crate::{Grade, Judgement, Summary};
+use crate::{Grade, Judgement, Operation, Summary};
 
 /// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,16 +87,11 @@ impl Summary {
                 _ => format!("no user finished: all {failed} iterations failed"),
             });
         }
-        let (join, push, http) = (self.join.as_ref(), self.push.as_ref(), self.http.as_ref());
-        let answered = self.message.answered
-            + join.map_or(0, |join| join.ok)
-            + push.map_or(0, |push| push.ok)
-            + http.map_or(0, |http| http.ok);
-        let unanswered = self.message.failed
-            + self.message.waiting
-            + join.map_or(0, |join| join.failed + join.waiting)
-            + push.map_or(0, |push| push.failed + push.waiting)
-            + http.map_or(0, |http| http.failed + http.waiting);
+        let (mut answered, mut unanswered) = (0, 0);
+        for of in Operation::requests().filter_map(|of| self.operation(of)) {
+            answered += of.ok;
+            unanswered += of.failed + of.waiting;
+        }
         (answered == 0 && unanswered > 0)
             .then(|| format!("none of {} requests was answered", brief_count(unanswered as f64)))
     }

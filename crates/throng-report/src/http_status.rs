@@ -1,20 +1,6 @@
-//! Statuses of the answers to HTTP requests: how errors and measurements are named by them.
+//! Statuses of the answers to HTTP requests, as measurements are named by them.
 
 use std::fmt;
-
-/// The kind of an answer to an HTTP request with another status than expected. Below it stands each
-/// status: `http_status.429`.
-pub const UNEXPECTED_STATUS: &str = "http_status";
-
-/// Returns the kind of an error with this unexpected status: `http_status.429`.
-pub fn unexpected_status(status: u16) -> String {
-    format!("{UNEXPECTED_STATUS}.{status}")
-}
-
-/// Returns the status of such a kind, as it is written in it.
-pub fn status_of_kind(kind: &str) -> Option<&str> {
-    kind.strip_prefix(UNEXPECTED_STATUS)?.strip_prefix('.')
-}
 
 /// A status, or all statuses of a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +78,5 @@ mod tests {
         assert!(contains("429", "429") && !contains("429", "428"));
         assert!(contains("4xx", "400") && contains("4xx", "499") && !contains("4xx", "500"));
         assert!(contains("5xx", "999") && !contains("5xx", "four"));
-    }
-
-    #[test]
-    fn the_status_of_an_error_is_in_its_kind() {
-        assert_eq!(status_of_kind(&unexpected_status(429)), Some("429"));
-        assert_eq!(status_of_kind("http_status"), None);
-        assert_eq!(status_of_kind("http_statusless.1"), None);
     }
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
-    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, Latencies, LatencyStats,
-    LimitUse, LoadCounters, MachineInterval, MachineUse, Outage, ProbeCounters, ProbeReport,
+    EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, LatencyStats, LimitUse,
+    LoadCounters, MachineInterval, MachineUse, Operation, Outage, ProbeCounters, ProbeReport,
     ProcessUse, ProgramUse, RunEvent, ServerSnapshot, StepInterval, Tally, UnansweredWaits,
 };
 
@@ -194,47 +194,73 @@ pub struct LoadInterval {
 }
 
 impl LoadInterval {
-    /// Returns the latencies by the best available clock: for each kind, until the answer reached
-    /// this machine if the kernel timed it, else until the generator read it.
-    pub fn latencies(&self) -> Latencies<'_> {
-        let Self { connect, tcp, message, join, push, http, broadcast, arrival, .. } = self;
-        Latencies {
-            connect: better_clock(connect, &arrival.connect),
-            tcp: better_clock(tcp, &arrival.tcp),
-            message: better_clock(message, &arrival.message),
-            join: better_clock(join, &arrival.join),
-            push: better_clock(push, &arrival.push),
-            http: better_clock(http, &arrival.http),
-            broadcast: better_clock(broadcast, &arrival.broadcast),
+    /// Returns the latencies of an operation by the best available clock: until the answers reached
+    /// this machine if the kernel timed all of them, else until the generator read them.
+    pub fn latency(&self, operation: Operation) -> &Histogram {
+        better_clock(self.seen(operation), &self.arrival[operation])
+    }
+
+    /// Returns the latencies of an operation until the generator read the answers.
+    pub fn seen(&self, operation: Operation) -> &Histogram {
+        match operation {
+            Operation::Connect => &self.connect,
+            Operation::Tcp => &self.tcp,
+            Operation::Message => &self.message,
+            Operation::Join => &self.join,
+            Operation::Push => &self.push,
+            Operation::Http => &self.http,
+            Operation::Broadcast => &self.broadcast,
         }
     }
 
-    /// Returns the latencies until the generator read the answers, in the order of
-    /// [`ArrivalLatencies`].
-    pub(crate) fn seen(&self) -> [&Histogram; 7] {
-        let Self { connect, tcp, message, join, push, http, broadcast, .. } = self;
-        [connect, tcp, message, join, push, http, broadcast]
+    /// Returns the latencies of an operation until the generator read the answers, to record one.
+    pub fn seen_mut(&mut self, operation: Operation) -> &mut Histogram {
+        match operation {
+            Operation::Connect => &mut self.connect,
+            Operation::Tcp => &mut self.tcp,
+            Operation::Message => &mut self.message,
+            Operation::Join => &mut self.join,
+            Operation::Push => &mut self.push,
+            Operation::Http => &mut self.http,
+            Operation::Broadcast => &mut self.broadcast,
+        }
+    }
+
+    /// Reports whether users have begun an operation by now.
+    pub fn has_begun(&self, operation: Operation) -> bool {
+        let counters = &self.counters;
+        match operation {
+            Operation::Message => counters.messages_sent + counters.messages_expected > 0,
+            Operation::Push => counters.pushes_sent > 0,
+            Operation::Broadcast => self.probe.intended > 0,
+            other => other.counts(counters).is_some_and(|counts| counts.started > 0),
+        }
     }
 
     /// Returns the number of messages, joins, pushes, requests and probes that have a latency.
     pub(crate) fn answers(&self) -> u64 {
-        let Self { message, join, push, http, broadcast, .. } = self;
-        [message, join, push, http, broadcast].into_iter().map(Histogram::count).sum()
+        Operation::answered().map(|operation| self.seen(operation).count()).sum()
+    }
+
+    /// Returns the latencies of each operation by both clocks: until the generator read the answer,
+    /// and until it arrived.
+    fn both_clocks(&self) -> impl Iterator<Item = (&Histogram, &Histogram)> {
+        self.arrival.latencies.iter().map(|(operation, arrived)| (self.seen(operation), arrived))
     }
 
     /// Reports whether each answer has a latency until it arrived.
     pub(crate) fn has_all_arrivals(&self) -> bool {
-        let kinds = self.seen().into_iter().zip(self.arrival.all());
-        kinds.into_iter().all(|(seen, arrived)| seen.count() == arrived.count())
+        self.both_clocks().all(|(seen, arrived)| seen.count() == arrived.count())
     }
 
     /// Reports whether each answer has one latency until it was read and one until it arrived, and
     /// no percentile of the latter is larger. Where no arrival is recorded at all, there is nothing
     /// to compare.
     pub fn clocks_agree(&self) -> bool {
-        let kinds = self.seen().into_iter().zip(self.arrival.all());
         let steps = self.steps.iter().map(|step| (&step.latency, &step.arrival));
-        kinds.chain(steps).all(|(seen, arrived)| arrived.is_empty() || arrived.is_at_most(seen))
+        self.both_clocks()
+            .chain(steps)
+            .all(|(seen, arrived)| arrived.is_empty() || arrived.is_at_most(seen))
     }
 
     /// Drops the latencies until the arrival of each kind that do not cover each answer, or that
@@ -243,17 +269,20 @@ impl LoadInterval {
         if self.clocks_agree() {
             return false;
         }
-        let Self { connect, tcp, message, join, push, http, broadcast, arrival, steps, .. } = self;
+        let mut arrival = std::mem::take(&mut self.arrival);
         let by_kernel = arrival.by_kernel();
-        let seen = [&*connect, tcp, message, join, push, http, broadcast];
-        let kinds = seen.into_iter().zip(arrival.all_mut());
-        let steps = steps.iter_mut().map(|step| (&step.latency, &mut step.arrival));
-        for (seen, arrived) in kinds.chain(steps) {
-            if !arrived.is_at_most(seen) {
+        for (operation, arrived) in arrival.latencies.iter_mut() {
+            if !arrived.is_at_most(self.seen(operation)) {
                 *arrived = Histogram::new();
             }
         }
+        for step in &mut self.steps {
+            if !step.arrival.is_at_most(&step.latency) {
+                step.arrival = Histogram::new();
+            }
+        }
         arrival.by_own_clock = arrival.answers().saturating_sub(by_kernel);
+        self.arrival = arrival;
         true
     }
 

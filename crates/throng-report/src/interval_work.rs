@@ -1,6 +1,6 @@
 //! What a load did in an interval: the counters' growth, and what was due.
 
-use crate::{Interval, LoadCounters, ProcessMetric};
+use crate::{Interval, LoadCounters, Operation, PerOperation, ProcessMetric};
 
 /// The work of a load in an interval, or in several that follow each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,20 +10,11 @@ pub struct IntervalWork {
     /// Connects that should have begun. A user that should have started and did not would have
     /// begun one; a user that starts late begins one that was due before.
     pub connects_due: u64,
-    /// Connects that were established.
-    pub connects: u64,
-    /// Joins that were answered ok.
-    pub joins: u64,
-    /// Pushes that were answered ok.
-    pub pushes: u64,
-    /// HTTP requests that were answered as expected.
-    pub http: u64,
-    /// Messages that were answered, or sent if none of the run is ever answered.
-    pub messages: u64,
+    /// Operations that ended as expected: messages that were sent, if none of the run is ever
+    /// answered, and deliveries of broadcasts that arrived in time.
+    pub done: PerOperation<u64>,
     /// Turns of `every` that came due.
     pub turns_due: u64,
-    /// Deliveries of broadcasts that arrived in time.
-    pub deliveries: u64,
     /// CPU time of the generator, in microseconds.
     pub load_cpu_us: u64,
     /// CPU time of the server, in microseconds; `None` if it is unknown.
@@ -48,18 +39,23 @@ impl IntervalWork {
         Self {
             span_ms,
             connects_due: connects_due(&before.counters, &load.counters),
-            connects: grown.connects_ok,
-            joins: grown.joins_ok,
-            pushes: grown.pushes_ok,
-            http: grown.http_ok,
-            messages: match load.counters.messages_answered {
-                0 => grown.messages_sent,
-                _ => grown.messages_answered,
-            },
+            done: PerOperation::of(|operation| match operation {
+                Operation::Message if load.counters.messages_answered == 0 => grown.messages_sent,
+                Operation::Broadcast => load.probe.since(&before.probe).delivered,
+                other => other.counts(&grown).map_or(0, |counts| counts.ok),
+            }),
             turns_due: grown.turns_intended,
-            deliveries: load.probe.since(&before.probe).delivered,
             load_cpu_us: load.process.cpu_us().saturating_sub(before.process.cpu_us()),
             server_cpu_us,
+        }
+    }
+
+    /// Returns how often an operation should have been done, where the scenario says so.
+    pub fn due(&self, operation: Operation) -> Option<u64> {
+        match operation {
+            Operation::Message => Some(self.turns_due).filter(|due| *due > 0),
+            Operation::Connect => Some(self.connects_due),
+            _ => None,
         }
     }
 
@@ -67,13 +63,8 @@ impl IntervalWork {
     pub fn merge(&mut self, next: &Self) {
         self.span_ms += next.span_ms;
         self.connects_due += next.connects_due;
-        self.connects += next.connects;
-        self.joins += next.joins;
-        self.pushes += next.pushes;
-        self.http += next.http;
-        self.messages += next.messages;
+        self.done.iter_mut().for_each(|(operation, done)| *done += next.done[operation]);
         self.turns_due += next.turns_due;
-        self.deliveries += next.deliveries;
         self.load_cpu_us += next.load_cpu_us;
         let both = self.server_cpu_us.zip(next.server_cpu_us);
         self.server_cpu_us = both.map(|(one, two)| one + two);
@@ -124,12 +115,21 @@ mod tests {
     fn work_counts_from_the_interval_before() {
         let (one, two) = (interval(1000, 5, 100), interval(3000, 25, 700));
         let mut work = IntervalWork::of(&one, None);
-        assert_eq!((work.connects, work.span_ms, work.server_cpu_us), (5, 1000, None));
+        assert_eq!(
+            (work.done[Operation::Connect], work.span_ms, work.server_cpu_us),
+            (5, 1000, None)
+        );
         let next = IntervalWork::of(&two, Some(&one));
-        assert_eq!((next.connects, next.span_ms, next.server_cpu_us), (20, 2000, Some(600)));
-        assert_eq!(next.per_second(next.connects), Some(10.0));
+        assert_eq!(
+            (next.done[Operation::Connect], next.span_ms, next.server_cpu_us),
+            (20, 2000, Some(600))
+        );
+        assert_eq!(next.per_second(next.done[Operation::Connect]), Some(10.0));
         work.merge(&next);
-        assert_eq!((work.connects, work.span_ms, work.server_cpu_us), (25, 3000, None));
+        assert_eq!(
+            (work.done[Operation::Connect], work.span_ms, work.server_cpu_us),
+            (25, 3000, None)
+        );
         assert_eq!(IntervalWork::of(&interval(4000, 25, 5), Some(&two)).server_cpu_us, None);
         assert_eq!(IntervalWork::default().per_second(3), None);
     }

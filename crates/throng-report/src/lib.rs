@@ -27,6 +27,7 @@ mod cue_waits;
 mod diagnosis;
 mod endpoint;
 mod endpoint_facts;
+pub mod error_kind;
 pub mod events;
 pub mod exchange;
 pub mod exit;
@@ -45,6 +46,7 @@ mod latency_total;
 pub mod limit;
 mod limit_use;
 pub mod metric;
+mod operation;
 pub mod page;
 mod percentile;
 pub mod probe;
@@ -62,12 +64,13 @@ pub mod validity;
 pub mod watch;
 
 pub use address_connects::AddressConnects;
-pub use arrival::{ArrivalLatencies, Latencies};
+pub use arrival::ArrivalLatencies;
 pub use counters::*;
 pub use cue_waits::CueWaits;
 pub use diagnosis::Diagnosis;
 pub use endpoint::Endpoint;
 pub use endpoint_facts::EndpointFacts;
+pub use error_kind::{ErrorClass, ErrorKey, ErrorKind};
 pub use events::{RunEvent, RunEventKind, SERVER_SILENT};
 pub use exchange::{
     AnswerFault, AnswerPart, ErrorExchange, ErrorTimes, ExchangeSummary, SpokenProtocol,
@@ -89,6 +92,7 @@ pub use latency_total::LatencyTotal;
 pub use limit::Limit;
 pub use limit_use::LimitUse;
 pub use metric::{Metric, ProcessMetric};
+pub use operation::{Operation, OperationCounts, PerOperation};
 pub use percentile::Percentile;
 pub use probe::ProbeReport;
 pub use run_machine::{MachineInterval, RunMachine};

@@ -16,16 +16,16 @@ pub struct Tally(pub BTreeMap<String, u64>);
 
 impl Tally {
     /// Counts `n` more of `name`.
-    pub fn add(&mut self, name: &str, n: u64) {
+    pub fn add(&mut self, name: impl AsRef<str>, n: u64) {
         if n > 0 {
-            let count = self.0.entry(name.to_owned()).or_default();
+            let count = self.0.entry(name.as_ref().to_owned()).or_default();
             *count = count.saturating_add(n);
         }
     }
 
     /// Returns the count of `name`.
-    pub fn get(&self, name: &str) -> u64 {
-        self.0.get(name).copied().unwrap_or(0)
+    pub fn get(&self, name: impl AsRef<str>) -> u64 {
+        self.0.get(name.as_ref()).copied().unwrap_or(0)
     }
 
     /// Returns the count of `name` and of all names below it: `http_status` has `http_status.429`.
@@ -50,17 +50,6 @@ impl Tally {
 /// Reports whether a tally counts `name` in this family: it is `family` itself, or stands below it.
 pub fn is_of_family(name: &str, family: &str) -> bool {
     name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-}
-
-/// Reports whether an error of this kind is a wait that was given up: `expect_timeout`, or a
-/// connect that had no answer in time.
-pub fn is_time_out(kind: &str) -> bool {
-    is_connect_time_out(kind) || kind.ends_with("_timeout")
-}
-
-/// Reports whether an error of this kind is a connect that had no answer in time.
-pub fn is_connect_time_out(kind: &str) -> bool {
-    matches!(kind, "timeout" | "ETIMEDOUT")
 }
 
 impl Merge for Tally {
@@ -174,7 +163,7 @@ mod tests {
     fn a_tally_is_a_plain_object() {
         let mut tally = Tally::default();
         tally.add("ECONNREFUSED", 2);
-        tally.add("timeout", 0);
+        tally.add("EMFILE", 0);
         assert_eq!(serde_json::to_string(&tally).unwrap(), r#"{"ECONNREFUSED":2}"#);
     }
 }

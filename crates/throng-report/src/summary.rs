@@ -51,6 +51,7 @@ mod interval_growths;
 mod limits;
 mod machines;
 mod memory;
+mod operation_summary;
 mod operations;
 mod rates;
 mod server;
@@ -71,7 +72,8 @@ pub use limits::LimitSummary;
 pub use machines::{LostTime, RunMachineSummary};
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub use operations::{
-    BroadcastSummary, HeartbeatSummary, JoinSummary, MessageSummary, PushSummary, RulesSummary,
+    BroadcastSummary, HeartbeatSummary, JoinSummary, MessageSummary, OperationSummary, PushSummary,
+    RulesSummary,
 };
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
@@ -79,8 +81,8 @@ pub use step_summary::StepSummary;
 
 use crate::runfile::{ImportedFrom, ReadError, RunEndReason, RunFile, RunFileReader};
 use crate::{
-    ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal, Tally,
-    Validity,
+    ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal, Operation,
+    Tally, Validity,
 };
 
 /// The schema of [`Summary`] in JSON.
@@ -370,10 +372,9 @@ impl Summary {
     /// sentence without a final full stop. No histogram holds their full waits: the target may have
     /// stalled.
     pub fn overdue(&self) -> Option<String> {
-        let join = self.join.as_ref().map_or(0, |join| join.latency_us.max);
-        let push = self.push.as_ref().map_or(0, |push| push.latency_us.max);
-        let http = self.http.as_ref().map_or(0, |http| http.latency_us.max);
-        let slowest_us = self.message.latency_us.max.max(join).max(push).max(http);
+        let slowest =
+            Operation::requests().filter_map(|of| Some(self.operation(of)?.latency_us.max));
+        let slowest_us = slowest.max().unwrap_or(0);
         let UsersSummary { waiting, waiting_us_most: waited_us, .. } = self.users;
         let is_overdue = waited_us > OVERDUE_US && waited_us / OVERDUE_TIMES > slowest_us;
         (waiting > 0 && is_overdue).then(|| {

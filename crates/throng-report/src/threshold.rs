@@ -5,7 +5,7 @@
 //! count, or with `%` as a share of all attempted connects and messages. A value that was not
 //! measured meets no threshold.
 
-mod error_kinds;
+mod error_names;
 mod measurand;
 mod metric;
 mod mistake;

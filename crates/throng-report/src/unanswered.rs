@@ -1,55 +1,14 @@
 //! Waits of users that no answer ended.
 
-use serde::{Deserialize, Serialize};
+use crate::{Histogram, LatencySummary, PerOperation};
 
-use crate::{Histogram, LatencySummary};
-
-/// Waits that no answer ended, by kind, each from its intended moment.
+/// Waits that no answer ended, by operation, each from its intended moment.
 ///
 /// A wait ends without an answer if it times out, or if its user is stopped. A turn of `every` that
 /// came due meanwhile and never began is a wait of its own, from the moment when it was due. The
-/// answer would have taken at least as long as the wait.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct UnansweredWaits {
-    /// Waits for a connect: until it would have been established, the upgrade of a WebSocket
-    /// included.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub connect: Histogram,
-    /// Waits for TCP to be established, the first part of a connect; WebSockets only.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub tcp: Histogram,
-    /// Waits for the answer to a message, or for the server to take the bytes sent before it.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub message: Histogram,
-    /// Waits for the answer to a join.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub join: Histogram,
-    /// Waits for the answer to a push.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub push: Histogram,
-    /// Waits for the answer to an HTTP request.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub http: Histogram,
-}
-
-impl UnansweredWaits {
-    /// Adds every wait that `other` recorded.
-    pub fn merge(&mut self, other: &Self) {
-        self.connect.merge(&other.connect);
-        self.tcp.merge(&other.tcp);
-        self.message.merge(&other.message);
-        self.join.merge(&other.join);
-        self.push.merge(&other.push);
-        self.http.merge(&other.http);
-    }
-
-    /// Reports whether no wait was recorded.
-    pub fn is_empty(&self) -> bool {
-        let Self { connect, tcp, message, join, push, http } = self;
-        [connect, tcp, message, join, push, http].into_iter().all(Histogram::is_empty)
-    }
-}
+/// answer would have taken at least as long as the wait. A wait for a message may be one for the
+/// server to take the bytes sent before it.
+pub type UnansweredWaits = PerOperation<Histogram>;
 
 /// Returns the latency that thresholds judge: that of the `answered` requests and of the
 /// `unanswered` waits together.
@@ -111,15 +70,5 @@ mod tests {
     fn what_was_never_answered_is_known_by_its_waits() {
         let judged = judged(&Histogram::new(), &of([(4_000, 10)]));
         assert_eq!((judged.p50 / 10, judged.count), (400, 10));
-    }
-
-    #[test]
-    fn an_empty_one_is_left_out_of_json() {
-        let mut unanswered = UnansweredWaits::default();
-        assert_eq!(serde_json::to_string(&unanswered).unwrap(), "{}");
-        unanswered.push.record_us(7);
-        let json = serde_json::to_string(&unanswered).unwrap();
-        assert!(json.starts_with("{\"push\":\"HISTF"), "{json}");
-        assert_eq!(serde_json::from_str::<UnansweredWaits>(&json).unwrap(), unanswered);
     }
 }

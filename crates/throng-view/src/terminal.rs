@@ -11,7 +11,6 @@ mod draw;
 mod figures;
 pub mod key;
 mod model;
-mod operation;
 mod panels;
 mod pen;
 mod queue;

@@ -3,9 +3,11 @@
 //! width, that every file is part of the build, and that links in the documents lead somewhere.
 
 mod causes;
+mod errors;
 mod metrics;
 mod modules;
 mod names;
+mod operations;
 mod printing;
 mod text;
 

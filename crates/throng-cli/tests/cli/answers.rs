@@ -1,6 +1,7 @@
 //! HTTP answers that break the protocol: what a run and a trial say of them.
 
 use serde_json::Value;
+use throng_report::ErrorKind;
 
 use crate::process::{Running, TestDir};
 
@@ -61,7 +62,7 @@ fn bytes_that_no_request_asked_for_degrade_a_run_and_are_its_cause() {
     let run = run(&place, &file);
     let started = &run["http"]["started"];
     assert!(started.as_u64() > Some(0), "{run:#}");
-    assert_eq!(run["errors"]["http_unasked"], *started, "{run:#}");
+    assert_eq!(run["errors"][ErrorKind::HttpUnasked.name()], *started, "{run:#}");
     assert_eq!((&run["http"]["ok"], &run["http"]["failed"]), (started, &0.into()), "{run:#}");
     assert_ne!(run["validity"]["grade"], "valid", "{run:#}");
     assert!(run["validity"]["reasons"].to_string().contains("no request asked for"), "{run:#}");

@@ -2,6 +2,7 @@
 //! broadcast reaches all of them.
 
 use std::collections::HashSet;
+use throng_report::ErrorKind;
 
 use serde_json::Value;
 
@@ -118,5 +119,6 @@ fn a_server_that_does_not_upgrade_is_named_with_its_status() {
     place.write("scenario.yaml", &scenario);
     let finished = place.throng(&["run", "scenario.yaml", "--no-record"]);
     assert_eq!(finished.code, Some(2), "{finished:#?}");
-    assert!(finished.stdout.contains("http_404 5"), "{finished:#?}");
+    let refused = format!("{} 5", ErrorKind::UpgradeStatus.with(404));
+    assert!(finished.stdout.contains(&refused), "{finished:#?}");
 }

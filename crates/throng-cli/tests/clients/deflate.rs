@@ -2,6 +2,7 @@
 //! to earlier ones.
 
 use std::process::Command;
+use throng_report::ErrorKind;
 
 use serde_json::Value;
 
@@ -139,7 +140,7 @@ fn an_offer_that_the_server_refuses_is_named_in_the_advice() {
     }
     let server = Server::node();
     let (report, summary) = server.run("/keeps", NEITHER);
-    assert_eq!(summary["connect"]["failed"]["http_400"], 4, "{summary:#}");
+    assert_eq!(summary["connect"]["failed"][ErrorKind::UpgradeStatus.with(400)], 4, "{summary:#}");
     assert!(report.contains("try `connect` without `deflate`"), "{report}");
 }
 

@@ -3,6 +3,7 @@
 
 use std::io::{Write, stderr};
 use std::process::Command;
+use throng_report::ErrorKind;
 
 use serde_json::Value;
 
@@ -254,7 +255,7 @@ fn each_disease_of_a_server_is_named_first_and_measured_as_another_client_measur
     assert_eq!(other["answered"], 4, "{other}");
     assert_eq!(own_messages(summary)["ok"], 4 * users, "{summary:#}");
     let code = other["close_code"].as_u64().unwrap();
-    assert_eq!(summary["errors"][format!("ws_close_{code}")], users, "{summary:#}");
+    assert_eq!(summary["errors"][ErrorKind::CloseFrame.with(code)], users, "{summary:#}");
 }
 
 #[test]
@@ -281,7 +282,7 @@ fn messages_that_pile_up_are_told_at_load_time_and_in_the_verdict_with_the_line(
     annotated.stderr_contains(&["::warning file=chat.yaml,line=10,"]);
     let cured = PILE.replace("expect: {json: {type: msg}}", CURED);
     let summary = load(&place, &server, &cured, &[]);
-    assert!(summary["errors"]["inbox_overflow"].is_null(), "{summary:#}");
+    assert!(summary["errors"][ErrorKind::InboxOverflow.name()].is_null(), "{summary:#}");
     let cured = place.throng(&["run", "chat.yaml", "--dry-run"]);
     assert!(!cured.stderr.contains("warning"), "{cured:#?}");
 }

@@ -1,7 +1,7 @@
 //! Answers, or broadcasts, arrive in another order than that of their questions.
 
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Side};
+use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut, quoted};
@@ -67,7 +67,7 @@ fn deliveries(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// The kind of error that the generator counts.
-pub(super) const KIND: &str = "expect_mismatch";
+pub(super) const KIND: ErrorKind = ErrorKind::ExpectMismatch;
 
 /// The share of deliveries, one in so many, from which their order matters.
 const DELIVERIES_ONE_IN: u64 = 100;
@@ -85,7 +85,7 @@ mod tests {
             move |interval, second| {
                 if second == 1 {
                     let event = RunEventKind::FirstError(ErrorExchange {
-                        kind: KIND.to_owned(),
+                        kind: KIND.into(),
                         expected: "`one`".to_owned(),
                         got: got.clone(),
                         awaited_elsewhere,

@@ -1,7 +1,7 @@
 //! The server begins its answers to HTTP requests, and does not end them.
 
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Side};
+use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut};
@@ -23,7 +23,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if growth.by() * 2 < failed || is_rare && !run.thresholds.no_errors() {
         return None;
     }
-    let begun = |kind: &&str| {
+    let begun = |kind: &ErrorKind| {
         let first = FirstError::of(run, kind)?;
         first.answer_part.map(|_| format!("; the first: {}", cut(first.got)))
     };
@@ -72,9 +72,9 @@ fn declares_length(run: &RunView<'_>) -> bool {
 }
 
 /// The kind of errors of requests that time out.
-const TIMEOUT: &str = "http_timeout";
+const TIMEOUT: ErrorKind = ErrorKind::HttpTimeout;
 /// The kinds of errors that end a request before its answer is complete.
-const KINDS: [&str; 3] = [TIMEOUT, "http_closed", "reset_by_peer"];
+const KINDS: [ErrorKind; 3] = [TIMEOUT, ErrorKind::HttpClosed, ErrorKind::ResetByPeer];
 
 #[cfg(test)]
 mod tests {
@@ -84,14 +84,14 @@ mod tests {
     use super::super::server_slow;
     use super::*;
 
-    fn failing(kind: &'static str, incomplete: u64) -> Run {
+    fn failing(kind: ErrorKind, incomplete: u64) -> Run {
         let part = AnswerPart { status: Some(200), body_bytes: 10, declared_bytes: Some(100) };
         failing_with(kind, incomplete, Some(part))
     }
 
     /// A run in which `incomplete` of 40 requests a second fail inside their answer; `part` came of
     /// the first.
-    fn failing_with(kind: &'static str, incomplete: u64, part: Option<AnswerPart>) -> Run {
+    fn failing_with(kind: ErrorKind, incomplete: u64, part: Option<AnswerPart>) -> Run {
         Run::quiet()
             .loaded(move |load, second| {
                 load.counters.http_started = 100 * second;
@@ -102,7 +102,7 @@ mod tests {
             .changed(move |interval, second| {
                 if second == 2 {
                     let event = RunEventKind::FirstError(ErrorExchange {
-                        kind: kind.to_owned(),
+                        kind: kind.into(),
                         got: "what came of it".to_owned(),
                         answer_part: part.map(Box::new),
                         ..ErrorExchange::default()
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn answers_that_do_not_end_are_no_slow_server() {
-        let run = failing("http_timeout", 40);
+        let run = failing(ErrorKind::HttpTimeout, 40);
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -124,14 +124,14 @@ mod tests {
         assert!(found.text.ends_with("and not its end before the time-out."), "{found}");
         assert!(found.remedy.contains("content-length"), "{found}");
         run.is_silent(&server_slow::RULE);
-        let cut = failing("http_closed", 40).speaks(&RULE);
+        let cut = failing(ErrorKind::HttpClosed, 40).speaks(&RULE);
         assert!(cut.text.ends_with("then the connection ended."), "{cut}");
     }
 
     #[test]
     fn an_answer_of_unknown_length_may_be_slow() {
         let part = AnswerPart { status: Some(200), body_bytes: 3, declared_bytes: None };
-        let run = failing_with("http_timeout", 40, Some(part));
+        let run = failing_with(ErrorKind::HttpTimeout, 40, Some(part));
         let found = run.speaks(&RULE);
         assert!(found.remedy.contains("waits or stops"), "{found}");
         run.speaks(&server_slow::RULE);
@@ -139,14 +139,14 @@ mod tests {
 
     #[test]
     fn a_file_of_an_older_version_does_not_say_what_came() {
-        let found = failing_with("http_timeout", 40, None).speaks(&RULE);
+        let found = failing_with(ErrorKind::HttpTimeout, 40, None).speaks(&RULE);
         assert!(!found.text.contains("the first"), "{found}");
     }
 
     #[test]
     fn a_server_that_is_slow_before_its_answers_is_none() {
-        failing("http_timeout", 0).is_silent(&RULE);
-        failing("http_timeout", 19).is_silent(&RULE);
-        failing("http_timeout", 19).speaks(&server_slow::RULE);
+        failing(ErrorKind::HttpTimeout, 0).is_silent(&RULE);
+        failing(ErrorKind::HttpTimeout, 19).is_silent(&RULE);
+        failing(ErrorKind::HttpTimeout, 19).speaks(&server_slow::RULE);
     }
 }

@@ -127,16 +127,16 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{deliveries_missing, server_slow, server_stalled};
     use super::*;
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind, Severity};
+    use throng_report::{ErrorExchange, ErrorKind, Operation, RunEvent, RunEventKind, Severity};
 
     /// A run in which one of ten questions is never answered; others wait `us`.
     fn losing(us: u64) -> Run {
         Run::quiet().loaded(move |load, second| {
             load.counters.messages_answered = 900 * second;
             load.counters.messages_expected = 1_000 * second;
-            load.errors.add("expect_timeout", 100 * second);
+            load.errors.add(ErrorKind::ExpectTimeout, 100 * second);
             load.message.record_n(us, 500);
-            load.unanswered.message.record_n(1_000_000, 100);
+            load.unanswered[Operation::Message].record_n(1_000_000, 100);
         })
     }
 
@@ -183,7 +183,7 @@ mod tests {
         let run = run.changed(|interval, second| {
             if second == 2 {
                 let first = ErrorExchange {
-                    kind: "expect_timeout".to_owned(),
+                    kind: ErrorKind::ExpectTimeout.into(),
                     skipped: Some(19),
                     ..ErrorExchange::default()
                 };
@@ -199,8 +199,8 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 1_000 * second.min(3);
             load.counters.messages_expected = 1_000 * second;
-            load.errors.add("expect_timeout", 1_000 * second.saturating_sub(8));
-            load.unanswered.message.record_n(5_000_000, 100);
+            load.errors.add(ErrorKind::ExpectTimeout, 1_000 * second.saturating_sub(8));
+            load.unanswered[Operation::Message].record_n(5_000_000, 100);
         });
         run.is_silent(&RULE);
         let found = run.speaks(&server_stalled::RULE);
@@ -213,7 +213,7 @@ mod tests {
         let run = losing(200).loaded(|load, second| {
             // It ends before the users of the last seconds give up.
             load.errors = Default::default();
-            load.errors.add("expect_timeout", 100 * second.saturating_sub(5));
+            load.errors.add(ErrorKind::ExpectTimeout, 100 * second.saturating_sub(5));
             load.counters.messages_waiting = 500;
         });
         let begin = "The server never answered 1k of 10k messages (10.0 %)";
@@ -241,7 +241,7 @@ mod tests {
             let lost = 333 * second.saturating_sub(7);
             load.counters.messages_answered = 1_000 * second - lost;
             load.errors = Default::default();
-            load.errors.add("expect_timeout", lost);
+            load.errors.add(ErrorKind::ExpectTimeout, lost);
         });
         let found = run.speaks(&RULE);
         let text = "(9.99 %), from 7.0 s on and hardly any before, and answered";
@@ -257,8 +257,8 @@ mod tests {
     #[test]
     fn a_few_by_chance_are_none() {
         let few = Run::quiet().loaded(|load, second| {
-            load.errors.add("expect_timeout", second.min(1));
-            load.unanswered.message.record_n(1_000_000, 1);
+            load.errors.add(ErrorKind::ExpectTimeout, second.min(1));
+            load.unanswered[Operation::Message].record_n(1_000_000, 1);
         });
         few.is_silent(&RULE);
     }

@@ -1,7 +1,7 @@
 //! Answers, or broadcasts, arrive more than once.
 
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Side};
+use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::run_view::RunView;
@@ -21,7 +21,7 @@ fn answers(run: &RunView<'_>) -> Option<Finding> {
     })?;
     let answers = run.samples().last()?.load()?.followed.answers;
     // A late answer to a question that timed out has no question either.
-    let late = run.errors("expect_timeout").map_or(0, |late| late.by());
+    let late = run.errors(ErrorKind::ExpectTimeout).map_or(0, |late| late.by());
     if !matters(growth.by().saturating_sub(late), answers) {
         return None;
     }
@@ -93,8 +93,8 @@ mod tests {
         );
         run.check_all(&["answers_repeated"]);
         repeating(0).is_silent(&RULE);
-        let late =
-            repeating(2).loaded(|load, second| load.errors.add("expect_timeout", 2 * second));
+        let late = repeating(2)
+            .loaded(|load, second| load.errors.add(ErrorKind::ExpectTimeout, 2 * second));
         late.is_silent(&RULE);
     }
 

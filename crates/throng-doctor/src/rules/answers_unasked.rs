@@ -1,7 +1,7 @@
 //! The server sends bytes, or whole answers, that no HTTP request asked for.
 
 use throng_report::render::percent;
-use throng_report::{Finding, Side};
+use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::{counted, times};
@@ -39,7 +39,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// The kind of error that the generator counts.
-const KIND: &str = "http_unasked";
+const KIND: ErrorKind = ErrorKind::HttpUnasked;
 
 #[cfg(test)]
 mod tests {
@@ -58,7 +58,7 @@ mod tests {
             .changed(|interval, second| {
                 if second == 2 {
                     let event = RunEventKind::FirstError(ErrorExchange {
-                        kind: KIND.to_owned(),
+                        kind: KIND.into(),
                         got: "5 bytes: `56789`".to_owned(),
                         ..ErrorExchange::default()
                     });

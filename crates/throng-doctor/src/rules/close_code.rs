@@ -1,5 +1,8 @@
 //! The meaning of a WebSocket close code.
 
+use throng_report::error_kind::NO_CODE;
+use throng_report::{ErrorKey, ErrorKind};
+
 /// The meaning of a close code: what it says, and what to do.
 pub(super) struct CloseCodeMeaning {
     pub(super) says: &'static str,
@@ -10,7 +13,7 @@ impl CloseCodeMeaning {
     /// Returns the meaning of a kind of error, such as `ws_close_1011` (RFC 6455 section 7.4.1 and
     /// the registry of IANA).
     pub(super) fn of(kind: &str) -> Option<Self> {
-        let code = kind.strip_prefix("ws_close_")?;
+        let code = ErrorKey::parse(kind).value_of(ErrorKind::CloseFrame)?;
         let (says, remedy) = match code.parse::<u16>() {
             Ok(1000) => (
                 "a normal end",
@@ -56,8 +59,8 @@ impl CloseCodeMeaning {
 
     /// Describes a close of this kind as a part of a sentence.
     pub(super) fn describe(&self, kind: &str) -> String {
-        match kind.strip_prefix("ws_close_") {
-            Some("none") => "by a close frame without a code".to_owned(),
+        match ErrorKey::parse(kind).value_of(ErrorKind::CloseFrame) {
+            Some(NO_CODE) => "by a close frame without a code".to_owned(),
             Some(code) if self.says.is_empty() => format!("with code {code}"),
             Some(code) => format!("with code {code} ({})", self.says),
             None => String::new(),
@@ -76,11 +79,14 @@ mod tests {
             assert_eq!(meaning.describe(kind), expected);
             assert!(!meaning.remedy.is_empty());
         };
-        check("ws_close_1011", "with code 1011 (an internal error of the server)");
-        check("ws_close_1008", "with code 1008 (its policy was violated)");
-        check("ws_close_4001", "with code 4001 (the application's own)");
-        check("ws_close_2999", "with code 2999");
-        check("ws_close_none", "by a close frame without a code");
-        assert!(CloseCodeMeaning::of("closed_by_peer").is_none());
+        check(
+            &ErrorKind::CloseFrame.with(1011),
+            "with code 1011 (an internal error of the server)",
+        );
+        check(&ErrorKind::CloseFrame.with(1008), "with code 1008 (its policy was violated)");
+        check(&ErrorKind::CloseFrame.with(4001), "with code 4001 (the application's own)");
+        check(&ErrorKind::CloseFrame.with(2999), "with code 2999");
+        check(&ErrorKind::CloseFrame.with(NO_CODE), "by a close frame without a code");
+        assert!(CloseCodeMeaning::of(ErrorKind::ClosedByPeer.name()).is_none());
     }
 }

@@ -111,6 +111,7 @@ const TIME_OUT_MS_MIN: u64 = 500;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::ErrorKind;
 
     /// Returns what closes with these ages and idle times have in common, whose connections were
     /// idle for this long before.
@@ -118,7 +119,7 @@ mod tests {
         let closes = closes.to_vec();
         let run = Run::quiet().loaded(move |load, second| {
             let close = |(open_ms, idle_ms): &(u64, u64)| EarlyClose {
-                error: "closed_by_peer".to_owned(),
+                error: ErrorKind::ClosedByPeer.into(),
                 open_ms: *open_ms,
                 idle_ms: *idle_ms,
                 idle_ms_before,
@@ -128,7 +129,7 @@ mod tests {
             }
         });
         let (history, summary) = run.whole();
-        CloseTimes::of(&RunView::new(&history, &summary), &["closed_by_peer"])
+        CloseTimes::of(&RunView::new(&history, &summary), &[ErrorKind::ClosedByPeer.name()])
     }
 
     fn of(closes: &[(u64, u64)]) -> Option<CloseTimes> {

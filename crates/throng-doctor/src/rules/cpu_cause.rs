@@ -1,11 +1,11 @@
 //! Why a foreign server uses all CPU time that it can, where more CPUs, processes or event loops
 //! would not help.
 
-use throng_report::{Endpoint, Evidence, Metric, ProcessMetric, RunEventKind};
+use throng_report::{Endpoint, Evidence, Metric, Operation, ProcessMetric, RunEventKind};
 
 use crate::counted::counted;
 use crate::cpus::{CpuUse, ProcessCpus, mean, whole_percent};
-use crate::history::{Quantiles, Sample};
+use crate::history::Sample;
 use crate::run_view::RunView;
 
 /// A cause, as the first sentence of a finding without its end, and what to do.
@@ -228,9 +228,8 @@ impl Load {
 
 /// Reports whether most answers of an interval were there at once: no queue was before the server.
 fn is_in_time(sample: &Sample) -> bool {
-    let kinds = [sample.message, sample.http, sample.push, sample.join];
-    let known = kinds.iter().filter(|kind| kind.count > 0);
-    let p50_us: Vec<u64> = known.map(|kind: &Quantiles| kind.p50_us).collect();
+    let kinds = Operation::requests().map(|operation| sample.latency(operation));
+    let p50_us: Vec<u64> = kinds.filter(|kind| kind.count > 0).map(|kind| kind.p50_us).collect();
     !p50_us.is_empty() && p50_us.iter().all(|us| *us <= IN_TIME_US)
 }
 

@@ -174,7 +174,7 @@ const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, ProcessMetric, ProgramUse};
+    use throng_report::{ErrorKind, Metric, ProcessMetric, ProgramUse};
 
     use super::super::fixture::Run;
     use super::*;
@@ -302,7 +302,7 @@ mod tests {
         let closing = |delayed| {
             beside(delayed).loaded(|load, second| {
                 load.lag.clear();
-                load.errors.add("ws_close_1011", 40 * second.saturating_sub(1));
+                load.errors.add(ErrorKind::CloseFrame.with(1011), 40 * second.saturating_sub(1));
             })
         };
         // Connections that the server closes are no reason to blame other programs, …

@@ -3,11 +3,11 @@
 
 use throng_report::render::percent;
 use throng_report::runfile::RunEndReason;
-use throng_report::{CueWaits, Finding, Severity, Side};
+use throng_report::{CueWaits, ErrorKind, Finding, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::counted::{all_or_part_of, capital};
-use crate::impact::{CUE_TIMEOUT, FAILURES_ONE_IN};
+use crate::impact::FAILURES_ONE_IN;
 use crate::run_view::RunView;
 
 /// Users that failed before they came to the barrier are a cause of that: those have rules of their
@@ -46,7 +46,7 @@ fn unopened(run: &RunView<'_>) -> Option<Finding> {
 
 /// Users gave up waiting where others had gone on.
 fn given_up(run: &RunView<'_>) -> Option<Finding> {
-    let gave_up = run.errors(CUE_TIMEOUT)?;
+    let gave_up = run.errors(ErrorKind::CueTimeout)?;
     let waits = run.summary.cues.as_ref().map_or(0, |cues| cues.waits).max(gave_up.by());
     let is_rare = gave_up.by().saturating_mul(FAILURES_ONE_IN) < waits;
     if is_rare && !run.thresholds.no_errors() {
@@ -93,9 +93,10 @@ mod tests {
 
     #[test]
     fn users_that_gave_up_waiting_are_held_up_and_nothing_slowed_down() {
-        let run = waiting(0).loaded(|load, second| load.errors.add("cue_timeout", second));
+        let run = waiting(0).loaded(|load, second| load.errors.add(ErrorKind::CueTimeout, second));
         assert!(run.verdict().starts_with("Held up on the client side at"), "{}", run.verdict());
-        let run = waiting(1).loaded(|load, second| load.errors.add("cue_timeout", second / 2));
+        let run =
+            waiting(1).loaded(|load, second| load.errors.add(ErrorKind::CueTimeout, second / 2));
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),

@@ -2,7 +2,7 @@
 
 use throng_report::render::count;
 use throng_report::{
-    Endpoint, Evidence, Finding, Limit, Metric, ProcessMetric, RunEventKind, Side,
+    Endpoint, ErrorKind, Evidence, Finding, Limit, Metric, ProcessMetric, RunEventKind, Side,
 };
 
 use super::accept_backlog::{accept_backlog, open};
@@ -124,7 +124,7 @@ fn of_a_foreign_server(run: &RunView<'_>) -> Option<Finding> {
     let is_foreign = run.samples().iter().all(|sample| sample.interval.server.is_none());
     let unserved = || run.load_growth("timeouts_unserved", |load| load.timeouts_unserved);
     let failed = || {
-        let statuses = run.errors_of_family("http_status").into_iter();
+        let statuses = run.errors_of_family(ErrorKind::HttpStatus).into_iter();
         statuses.map(|(_, growth)| growth).next()
     };
     let symptom = accept_backlog(run)
@@ -384,7 +384,7 @@ mod tests {
         })
         .loaded(|load, second| {
             load.counters.timeouts_unserved = 20 * second.saturating_sub(5);
-            load.errors.add("http_timeout", 20 * second.saturating_sub(5));
+            load.errors.add(ErrorKind::HttpTimeout, 20 * second.saturating_sub(5));
         })
     }
 

@@ -189,7 +189,7 @@ const BUSY_MIN: f64 = 0.85;
 #[cfg(test)]
 mod tests {
     use throng_report::runfile::Ceiling;
-    use throng_report::{ArrivalLatencies, Severity};
+    use throng_report::{ArrivalLatencies, Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;
@@ -262,8 +262,8 @@ mod tests {
                     histogram.record_n(us, 1_000);
                 }
                 load.arrival = ArrivalLatencies::default();
-                for histogram in [&mut load.arrival.connect, &mut load.arrival.message] {
-                    histogram.record_n(us, 1_000);
+                for operation in [Operation::Connect, Operation::Message] {
+                    load.arrival[operation].record_n(us, 1_000);
                 }
             })
         };

@@ -3,9 +3,8 @@
 
 mod status_meaning;
 
-use throng_report::http_status::{UNEXPECTED_STATUS, status_of_kind};
 use throng_report::render::{percent, statuses_text};
-use throng_report::{Finding, Side};
+use throng_report::{ErrorKey, ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::all_or_part_of;
@@ -42,8 +41,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     };
     let StatusAnswers { statuses, together, of } = answers?;
     let (status, most) = statuses.first()?;
-    let first = FirstError::of(run, &format!("{UNEXPECTED_STATUS}.{status}"));
-    let first = first.or_else(|| FirstError::of(run, UNEXPECTED_STATUS));
+    let first = FirstError::of(run, ErrorKind::HttpStatus.with(status));
+    let first = first.or_else(|| FirstError::of(run, ErrorKind::HttpStatus));
     let StatusMeaning { name, remedy } = StatusMeaning::of(status, first);
     let all = Growth::total(statuses.iter().map(|(_, growth)| growth));
     let share = percent(all as f64 / of.max(all) as f64);
@@ -71,9 +70,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Returns the answers whose step expected another status, if they are many or no errors are
 /// allowed.
 fn unexpected<'a>(run: &RunView<'a>) -> Option<StatusAnswers<'a>> {
-    let kinds = run.errors_of_family(UNEXPECTED_STATUS).into_iter();
-    let statuses: Vec<_> =
-        kinds.map(|(kind, growth)| (status_of_kind(kind).unwrap_or(UNKNOWN), growth)).collect();
+    let kinds = run.errors_of_family(ErrorKind::HttpStatus).into_iter();
+    let status = |kind| ErrorKey::parse(kind).value_of(ErrorKind::HttpStatus).unwrap_or(UNKNOWN);
+    let statuses: Vec<_> = kinds.map(|(kind, growth)| (status(kind), growth)).collect();
     let all = Growth::total(statuses.iter().map(|(_, growth)| growth));
     let of = run.summary.http_requests();
     let is_few = all.saturating_mul(FAILURES_ONE_IN) < of && !run.thresholds.no_errors();
@@ -128,7 +127,7 @@ mod tests {
                 for (status, n) in [("429", limited), ("500", failed)] {
                     load.http_statuses.add(status, n);
                     if unexpected.contains(&status) {
-                        load.errors.add(&format!("http_status.{status}"), n);
+                        load.errors.add(ErrorKind::HttpStatus.with(status), n);
                     }
                 }
             })
@@ -136,7 +135,7 @@ mod tests {
                 // The rare status came first.
                 let first = |status: &str, got: &str| {
                     RunEventKind::FirstError(ErrorExchange {
-                        kind: format!("http_status.{status}"),
+                        kind: ErrorKind::HttpStatus.with(status),
                         expected: "status 2xx".to_owned(),
                         got: got.to_owned(),
                         ..ErrorExchange::default()
@@ -222,7 +221,7 @@ mod tests {
     fn a_run_file_of_an_older_version_has_no_statuses() {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.http_started = 100 * second;
-            load.errors.add("http_status", 10 * second.saturating_sub(1));
+            load.errors.add(ErrorKind::HttpStatus, 10 * second.saturating_sub(1));
         });
         let found = run.speaks(&RULE);
         assert!(
@@ -248,7 +247,7 @@ mod tests {
     fn a_few_in_very_many_are_not_worth_a_finding() {
         let few = Run::quiet().loaded(|load, second| {
             load.counters.http_started = 10_000 * second;
-            load.errors.add("http_status.500", second.saturating_sub(1));
+            load.errors.add(ErrorKind::HttpStatus.with(500), second.saturating_sub(1));
         });
         few.is_silent(&RULE);
     }

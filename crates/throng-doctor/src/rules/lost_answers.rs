@@ -1,7 +1,7 @@
 //! Questions that never got an answer, while the others were answered at once.
 
 use throng_report::render::percent;
-use throng_report::{Evidence, LatencySummary, LoadCounters, Summary};
+use throng_report::{ErrorKind, Evidence, LatencySummary, LoadCounters, Summary};
 
 use super::{
     answers_incomplete, fds_exhausted, network_lost, server_lost, server_stalled, serves_only_some,
@@ -39,7 +39,7 @@ pub(super) struct Questions {
     pub(super) one: &'static str,
     pub(super) many: &'static str,
     /// The kind of error that the generator counts.
-    pub(super) error: &'static str,
+    pub(super) error: ErrorKind,
     totals: fn(&Summary) -> Option<Totals>,
     asked: fn(&LoadCounters) -> u64,
     answered: fn(&LoadCounters) -> u64,
@@ -227,7 +227,7 @@ impl IntervalAnswers {
 /// Reports whether waits that were given up skipped only what arrives in each wait: most waits got
 /// what they expected, and far more messages arrive than these waits could have had answers.
 pub(super) fn were_skipped_beside(run: &RunView<'_>) -> bool {
-    let given_up = run.summary.errors.get("expect_timeout");
+    let given_up = run.summary.errors.get(ErrorKind::ExpectTimeout);
     let message = &run.summary.message;
     message.answered >= given_up && message.unasked >= given_up.saturating_mul(BESIDE_TIMES)
 }
@@ -251,7 +251,7 @@ static QUESTIONS: [Questions; 2] = [
     Questions {
         one: "message",
         many: "messages",
-        error: "expect_timeout",
+        error: ErrorKind::ExpectTimeout,
         totals: |summary| {
             let it = &summary.message;
             Some(Totals {
@@ -269,7 +269,7 @@ static QUESTIONS: [Questions; 2] = [
     Questions {
         one: "request",
         many: "HTTP requests",
-        error: "http_timeout",
+        error: ErrorKind::HttpTimeout,
         totals: |summary| {
             let it = summary.http.as_ref()?;
             Some(Totals {

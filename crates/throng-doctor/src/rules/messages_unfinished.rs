@@ -2,7 +2,7 @@
 //! what the server sent than their cores may.
 
 use throng_report::render::{bytes, count};
-use throng_report::{Finding, LoadCounters, Severity, Side};
+use throng_report::{ErrorKind, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
@@ -133,15 +133,15 @@ impl Unended {
 }
 
 /// The kinds of errors that end a wait, or a connection, before a message is complete.
-const KINDS: [&str; 8] = [
-    "expect_timeout",
-    "join_timeout",
-    "push_timeout",
-    "leave_timeout",
-    "heartbeat_timeout",
-    "closed_by_peer",
-    "reset_by_peer",
-    "ws_too_large",
+const KINDS: [ErrorKind; 8] = [
+    ErrorKind::ExpectTimeout,
+    ErrorKind::JoinTimeout,
+    ErrorKind::PushTimeout,
+    ErrorKind::LeaveTimeout,
+    ErrorKind::HeartbeatTimeout,
+    ErrorKind::ClosedByPeer,
+    ErrorKind::ResetByPeer,
+    ErrorKind::WebSocketTooLarge,
 ];
 /// The shortest time that counts: a large message takes seconds on a slow network.
 const SPAN_MIN_MS: u64 = 5_000;
@@ -184,7 +184,7 @@ mod tests {
         let run = unfinished(0).loaded(|load, second| {
             load.counters.held_refused = 10 * second.saturating_sub(4);
             load.counters.messages_incomplete = 10 * second.saturating_sub(4);
-            load.errors.add("ws_too_large", 10 * second.saturating_sub(4));
+            load.errors.add(ErrorKind::WebSocketTooLarge, 10 * second.saturating_sub(4));
         });
         let found = run.speaks(&RULE);
         assert!(found.text.contains("60 times a user was refused more memory"), "{found}");
@@ -209,7 +209,7 @@ mod tests {
             Run::quiet().loaded(move |load, second| {
                 load.counters.messages_received = 960 * second;
                 load.counters.messages_incomplete = incomplete * second.saturating_sub(1);
-                load.errors.add("expect_timeout", 40 * second.saturating_sub(1));
+                load.errors.add(ErrorKind::ExpectTimeout, 40 * second.saturating_sub(1));
             })
         };
         let found = failing(40).speaks(&RULE);
@@ -223,7 +223,7 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.held_bytes = 64 << 20;
             load.counters.held_refused = 5 * second.saturating_sub(1);
-            load.errors.add("held_overflow", 5 * second.saturating_sub(1));
+            load.errors.add(ErrorKind::HeldOverflow, 5 * second.saturating_sub(1));
         });
         let found = run.speaks(&RULE);
         assert!(found.text.starts_with("The users held all that their cores may hold"), "{found}");

@@ -6,13 +6,13 @@
 //! acknowledgement, has arrived.
 
 use throng_report::render::count;
-use throng_report::{Endpoint, Evidence, Finding, Metric, Side};
+use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Side};
 
 use super::{Rule, accept_queue_overflow};
 use crate::counted::counted;
 use crate::gaps::gaps;
 use crate::history::Sample;
-use crate::impact::{ANSWER_TIMEOUTS, GAP_MS};
+use crate::impact::GAP_MS;
 use crate::kernels::is_shared;
 use crate::run_view::RunView;
 
@@ -242,7 +242,7 @@ fn until_the_end(run: &RunView<'_>) -> Option<(u64, u64, bool)> {
     let (from_ms, to_ms) = (silent.interval.at_ms, last.interval.at_ms);
     let given_up = |sample: &Sample| {
         let of = |kind| sample.load().map_or(0, |load| load.errors.get(kind));
-        ANSWER_TIMEOUTS.into_iter().map(of).sum::<u64>()
+        ErrorKind::unanswered().map(of).sum::<u64>()
     };
     let waited = given_up(last) > given_up(silent) || run.summary.overdue().is_some();
     (done(last) > 0 && waited && to_ms >= from_ms + GAP_MS).then_some((from_ms, to_ms, true))
@@ -275,7 +275,7 @@ mod tests {
     }
 
     /// A run whose users ask nothing after 4 s, and have errors of this kind later.
-    fn to_the_end(kind: &'static str) -> Run {
+    fn to_the_end(kind: ErrorKind) -> Run {
         timing_out(Run::quiet(), 400).loaded(move |load, second| {
             load.counters.messages_sent = 1_000 * second.min(4);
             load.counters.messages_answered = 1_000 * second.min(4);
@@ -321,14 +321,14 @@ mod tests {
 
     #[test]
     fn connects_that_succeed_meanwhile_show_that_small_packets_pass() {
-        let run = to_the_end("expect_timeout").loaded(|load, second| {
+        let run = to_the_end(ErrorKind::ExpectTimeout).loaded(|load, second| {
             load.counters.connects_ok += 10 * second.saturating_sub(5);
         });
         let found = run.speaks(&RULE);
         assert!(found.text.starts_with("Large packets between generator and server"), "{found}");
         assert!(found.remedy.contains("MTU"), "{found}");
         // TCP had connected before, and only the answers to the upgrades arrive late.
-        let upgrades = to_the_end("expect_timeout").loaded(|load, second| {
+        let upgrades = to_the_end(ErrorKind::ExpectTimeout).loaded(|load, second| {
             load.counters.upgrades_started = 1_000 * second.min(4);
             load.counters.connects_ok = 100 * second;
         });
@@ -338,8 +338,8 @@ mod tests {
 
     #[test]
     fn an_error_that_is_no_wait_does_not_show_that_an_answer_was_due() {
-        to_the_end("expect_timeout").speaks(&RULE);
-        for kind in ["expect_mismatch", "reset_by_peer", "cue_timeout"] {
+        to_the_end(ErrorKind::ExpectTimeout).speaks(&RULE);
+        for kind in [ErrorKind::ExpectMismatch, ErrorKind::ResetByPeer, ErrorKind::CueTimeout] {
             to_the_end(kind).is_silent(&RULE);
         }
     }

@@ -1,6 +1,6 @@
 //! The kernel establishes connections, and the server's program never accepts one.
 
-use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Side};
+use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
@@ -74,13 +74,13 @@ pub(super) fn gave_up(run: &RunView<'_>) -> Option<Growth> {
     let growth = if done.upgrades_started > 0 {
         let is_silent = done.connects_ok == 0
             && load.connect_failed.0.keys().all(|kind| kind == "timeout" || kind == "ETIMEDOUT");
-        is_silent.then(|| run.connect_failures("timeout"))
+        is_silent.then(|| run.connect_failures(ErrorKind::ConnectTimeout))
     } else {
-        let wait = ["expect_timeout", "http_timeout"];
+        let wait = [ErrorKind::ExpectTimeout, ErrorKind::HttpTimeout];
         let wait = wait.into_iter().find(|kind| load.errors.get(kind) > 0)?;
         let is_silent = done.connects_ok > 0
             && load.connect_failed.0.is_empty()
-            && load.errors.0.keys().all(|kind| kind == wait);
+            && load.errors.0.keys().all(|kind| kind == wait.name());
         is_silent.then(|| run.errors(wait))
     };
     growth.flatten().filter(|growth| answers == 0 && growth.by() >= GIVEN_UP_MIN)
@@ -115,7 +115,7 @@ mod tests {
             counters.upgrades_started = 100 * second;
             load.message.clear();
             load.connect.clear();
-            load.connect_failed.add("timeout", 100 * second.saturating_sub(2));
+            load.connect_failed.add(ErrorKind::ConnectTimeout, 100 * second.saturating_sub(2));
         })
     }
 
@@ -157,7 +157,7 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 0;
             load.message.clear();
-            load.errors.add("expect_timeout", 10 * second);
+            load.errors.add(ErrorKind::ExpectTimeout, 10 * second);
         });
         here(run).growing(Metric::LISTENER_ACCEPT_QUEUE, 0, 100, 0).speaks(&RULE);
     }

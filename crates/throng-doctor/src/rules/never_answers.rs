@@ -55,13 +55,14 @@ const CONFIDENCE: f64 = 0.8;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::ErrorKind;
 
     /// A run in which no message is answered.
     fn silent() -> Run {
         let mut run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 0;
             load.message.clear();
-            load.errors.add("expect_timeout", 10 * second);
+            load.errors.add(ErrorKind::ExpectTimeout, 10 * second);
         });
         run.header.target_is_here = true;
         run
@@ -84,7 +85,7 @@ mod tests {
     fn a_server_of_any_protocol_has_the_same_name() {
         let run = silent().with(Metric::LISTENER_ACCEPT_QUEUE, 0).loaded(|load, second| {
             load.errors = Default::default();
-            load.errors.add("http_timeout", 3 * second);
+            load.errors.add(ErrorKind::HttpTimeout, 3 * second);
         });
         let found = run.speaks(&RULE);
         assert!(found.text.contains("all 30 waits for an answer to an HTTP request"), "{found}");

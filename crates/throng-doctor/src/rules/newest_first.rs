@@ -40,6 +40,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{answers_missing, rate_limited};
     use super::*;
+    use throng_report::{ErrorKind, Operation};
 
     /// A run with 107 questions and 100 answers a second, of which a few take as long as this.
     fn behind(slow_us: u64) -> Run {
@@ -47,8 +48,8 @@ mod tests {
             load.counters.messages_sent = 107 * second;
             load.counters.messages_expected = 107 * second;
             load.counters.messages_answered = 100 * second;
-            load.errors.add("expect_timeout", 4 * second.saturating_sub(5));
-            load.unanswered.message.record_n(5_000_000, 4);
+            load.errors.add(ErrorKind::ExpectTimeout, 4 * second.saturating_sub(5));
+            load.unanswered[Operation::Message].record_n(5_000_000, 4);
             load.message.clear();
             load.message.record_n(20_000, 90);
             load.message.record_n(slow_us, 10);

@@ -1,7 +1,7 @@
 //! What listens at the target does not speak HTTP.
 
 use throng_report::render::count;
-use throng_report::{Finding, Side, SpokenProtocol};
+use throng_report::{ErrorKind, Finding, Side, SpokenProtocol};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut};
@@ -66,7 +66,7 @@ const SPOKEN: &[Spoken] = &[
 ];
 
 /// The kind of error that the generator counts.
-pub(super) const KIND: &str = "upgrade_violation";
+pub(super) const KIND: ErrorKind = ErrorKind::UpgradeViolation;
 
 #[cfg(test)]
 mod tests {
@@ -85,7 +85,7 @@ mod tests {
             protocol: SpokenProtocol::of(first_bytes),
         };
         let exchange = ErrorExchange {
-            kind: KIND.to_owned(),
+            kind: KIND.into(),
             expected: "101 Switching Protocols".to_owned(),
             got: format!("{shown}: {REASON}"),
             answer_fault: Some(Box::new(fault)),

@@ -1,7 +1,7 @@
 //! The server takes so much a second, and refuses or drops the rest.
 
 use throng_report::render::{percent, rate};
-use throng_report::{Evidence, Finding, Side};
+use throng_report::{ErrorKind, Evidence, Finding, Side};
 
 use super::lost_answers::{IntervalAnswers, LostAnswers};
 use super::{Rule, RuleTrait};
@@ -22,12 +22,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the finding for handshakes that were refused with 429.
 fn refused(run: &RunView<'_>) -> Option<Finding> {
-    let growth = run.connect_failures(KIND)?;
+    let growth = run.connect_failures(kind())?;
     let attempts = growth.by() + run.summary.connect_steps_ok();
     if (growth.by() as f64) < attempts as f64 * SHARE_MIN {
         return None;
     }
-    let after = FirstError::of(run, KIND).and_then(|first| first.field("retry-after"));
+    let after = FirstError::of(run, kind()).and_then(|first| first.field("retry-after"));
     // Either seconds or a date (RFC 9110 section 10.2.3).
     let unit = after.map_or("", |after| if after.parse::<u64>().is_ok() { " s" } else { "" });
     let after_words = after.map(|after| format!(" (Retry-After: {}{unit})", cut(after)));
@@ -57,7 +57,8 @@ fn refused(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns the median rate of the connects that succeeded in the intervals with refusals.
 fn let_in(run: &RunView<'_>) -> Option<f64> {
-    let refused = |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get(KIND));
+    let kind = kind();
+    let refused = |sample: &Sample| sample.load().map_or(0, |load| load.connect_failed.get(&kind));
     let ok = |sample: &Sample| {
         let counters = sample.load().map(|load| &load.counters);
         counters.map_or(0, |counters| counters.connects_ok.saturating_sub(counters.http_connects))
@@ -153,8 +154,13 @@ pub(super) fn possible_limit(lost: &LostAnswers) -> Option<f64> {
     lost.vary_less_than_chance().then_some(per_second)
 }
 
-/// The kind of a refusal with 429.
-pub(super) const KIND: &str = "http_429";
+/// Returns the kind of a refusal with 429.
+fn kind() -> String {
+    ErrorKind::UpgradeStatus.with(STATUS)
+}
+
+/// The status of a refusal that tells a limit.
+pub(super) const STATUS: &str = "429";
 
 /// The smallest share of refusals that matters.
 const SHARE_MIN: f64 = 0.01;
@@ -181,7 +187,7 @@ const BELOW_TO: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_report::{ErrorExchange, Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -191,12 +197,12 @@ mod tests {
         let run = Run::quiet()
             .loaded(|load, second| {
                 load.counters.connects_ok = 20 * second;
-                load.connect_failed.add(KIND, 180 * second);
+                load.connect_failed.add(kind(), 180 * second);
             })
             .changed(|interval, second| {
                 if second == 1 {
                     let event = RunEventKind::FirstError(ErrorExchange {
-                        kind: KIND.to_owned(),
+                        kind: kind(),
                         expected: "101 Switching Protocols".to_owned(),
                         got: "`HTTP/1.1 429\\r\\nretry-after: 30`".to_owned(),
                         ..ErrorExchange::default()
@@ -223,8 +229,8 @@ mod tests {
             load.counters.messages_answered = answered;
             load.counters.messages_expected = load.counters.messages_sent;
             let lost = load.counters.messages_sent - answered;
-            load.errors.add("expect_timeout", lost);
-            load.unanswered.message.record_n(1_000_000, 100);
+            load.errors.add(ErrorKind::ExpectTimeout, lost);
+            load.unanswered[Operation::Message].record_n(1_000_000, 100);
         })
     }
 
@@ -248,10 +254,10 @@ mod tests {
             c.http_started = (1..=second).map(asked).sum();
             c.http_2xx = (1..=second).map(|second| asked(second).min(400)).sum();
             c.http_ok = c.http_2xx;
-            load.errors.add("http_timeout", c.http_started - c.http_2xx);
+            load.errors.add(ErrorKind::HttpTimeout, c.http_started - c.http_2xx);
             load.message = Default::default();
             load.http.record_n(200, 100);
-            load.unanswered.http.record_n(1_000_000, 100);
+            load.unanswered[Operation::Http].record_n(1_000_000, 100);
         });
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
@@ -268,8 +274,8 @@ mod tests {
             load.counters.messages_expected = load.counters.messages_sent;
             load.counters.messages_answered = sum(&|second| answered(second, asked(second)));
             let lost = load.counters.messages_sent - load.counters.messages_answered;
-            load.errors.add("expect_timeout", lost);
-            load.unanswered.message.record_n(400_000, 20);
+            load.errors.add(ErrorKind::ExpectTimeout, lost);
+            load.unanswered[Operation::Message].record_n(400_000, 20);
         })
     }
 
@@ -309,8 +315,8 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_sent = sum(asked, second);
             load.counters.messages_answered = sum(asked, second) - sum(lost, second);
-            load.errors.add("expect_timeout", sum(lost, second));
-            load.unanswered.message.record_n(1_000_000, 10);
+            load.errors.add(ErrorKind::ExpectTimeout, sum(lost, second));
+            load.unanswered[Operation::Message].record_n(1_000_000, 10);
         });
         run.is_silent(&RULE);
         run.check_all(&["answers_missing"]);
@@ -322,8 +328,8 @@ mod tests {
             let asked: u64 = (1..=second).map(|second| 100 * second).sum();
             load.counters.messages_sent = asked;
             load.counters.messages_answered = asked * 9 / 10;
-            load.errors.add("expect_timeout", asked / 10);
-            load.unanswered.message.record_n(1_000_000, 100);
+            load.errors.add(ErrorKind::ExpectTimeout, asked / 10);
+            load.unanswered[Operation::Message].record_n(1_000_000, 100);
         });
         run.is_silent(&RULE);
         run.check_all(&["answers_missing"]);

@@ -4,7 +4,7 @@
 //! data after 200 ms at the earliest. Both are long compared with anything else on one machine or
 //! in one data centre.
 
-use throng_report::{Evidence, Severity};
+use throng_report::{ErrorKey, ErrorKind, Evidence, Severity};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -72,7 +72,10 @@ fn graver(found: [Option<Symptom>; 2]) -> Option<Symptom> {
 fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
     let lost = |sample: &Sample| {
         let errors = &sample.load()?.errors;
-        let is_loss = |kind: &str| kind.ends_with("_timeout") || kind == "reset_by_peer";
+        let is_loss = |kind: &str| {
+            let key = ErrorKey::parse(kind);
+            key.is_time_out() || key.kind == Some(ErrorKind::ResetByPeer)
+        };
         let lost = errors.0.iter().filter(|(kind, _)| is_loss(kind)).map(|(_, count)| count);
         Some(lost.sum::<u64>() as i64)
     };
@@ -126,7 +129,7 @@ fn slowest(
 }
 
 /// The kinds of failure of a connect whose SYN got no answer.
-const UNANSWERED: [&str; 3] = ["timeout", "ETIMEDOUT", "EHOSTUNREACH"];
+const UNANSWERED: [&str; 3] = [ErrorKind::ConnectTimeout.name(), "ETIMEDOUT", "EHOSTUNREACH"];
 
 /// A second, less the precision of a histogram and of an interval's length.
 const SYN_AGAIN_US: u64 = 950_000;

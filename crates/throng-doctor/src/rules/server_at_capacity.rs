@@ -1,12 +1,12 @@
 //! The server answered a constant number of messages a second, however many waited.
 
 use throng_report::render::{count, micros, rate};
-use throng_report::{Evidence, Finding, LoadCounters, Severity, Side};
+use throng_report::{ErrorKind, Evidence, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait, latency_grows, server_slow};
 use crate::counted::counted;
 use crate::history::Sample;
-use crate::impact::{ANSWER_TIMEOUTS, failed};
+use crate::impact::{failed, is_unanswered};
 use crate::run_view::RunView;
 use crate::steady_load::answers;
 
@@ -97,7 +97,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 
 /// Returns a sentence about the users that gave up, or an empty one.
 fn given_up(run: &RunView<'_>) -> String {
-    let found = ANSWER_TIMEOUTS.into_iter().filter_map(|kind| run.errors(kind));
+    let found = ErrorKind::unanswered().filter_map(|kind| run.errors(kind));
     match found.map(|growth| growth.by()).sum() {
         0 => String::new(),
         n => format!(" {} given up.", counted(n, "wait was", "waits were")),
@@ -135,7 +135,7 @@ impl Step {
         let each_turn = to.requests_begun() as f64 / to.turns_started.max(1) as f64;
         let due = grown.turns_intended as f64 * each_turn;
         let given_up =
-            |sample: &Sample| failed(sample, |kind| ANSWER_TIMEOUTS.contains(&kind)).unwrap_or(0);
+            |sample: &Sample| failed(sample, is_unanswered).unwrap_or(0);
         let in_flight = |sample: &Sample, load: &LoadCounters| {
             let ended = load.requests_answered() + given_up(sample);
             load.requests_begun().saturating_sub(ended).min(load.connected)
@@ -254,6 +254,8 @@ const QUEUE_GROWS_SHARE: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Operation;
+
     use super::super::fixture::Run;
     use super::*;
 
@@ -295,8 +297,8 @@ mod tests {
             let late = second.saturating_sub(3);
             load.counters.messages_answered = 40 * early + 5 * late;
             load.counters.messages_sent = load.counters.connected + 40 * early + 200 * late;
-            load.errors.add("expect_timeout", 190 * late);
-            load.unanswered.message.record_n(2_000_000, 190);
+            load.errors.add(ErrorKind::ExpectTimeout, 190 * late);
+            load.unanswered[Operation::Message].record_n(2_000_000, 190);
         });
         let found = run.speaks(&RULE);
         assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");

@@ -1,7 +1,9 @@
 //! The server closed connections that their users still needed.
 
 use throng_report::render::percent;
-use throng_report::{Finding, LoadCounters, ServerCounters, ServerSnapshot, Side};
+use throng_report::{
+    ErrorClass, ErrorKey, ErrorKind, Finding, LoadCounters, ServerCounters, ServerSnapshot, Side,
+};
 
 use super::close_code::CloseCodeMeaning;
 use super::close_times::CloseTimes;
@@ -66,13 +68,11 @@ fn connections(run: &RunView<'_>, closes: &[Growth]) -> u64 {
 /// upgrade too.
 pub(super) fn closed_by_the_server(run: &RunView<'_>) -> Vec<Growth> {
     let Some(load) = run.counted() else { return Vec::new() };
-    let ended = |kind: &&String| {
-        matches!(kind.as_str(), "closed_by_peer" | "reset_by_peer" | "http_closed")
-            || kind.starts_with("ws_close_")
-    };
+    let ended = |kind: &&String| ErrorKey::parse(kind).is(ErrorClass::Ended);
     let errors = load.errors.0.keys().filter(ended).filter_map(|kind| run.errors(kind));
-    let upgrades =
-        ["upgrade_closed", "ECONNRESET"].into_iter().filter_map(|kind| run.connect_failures(kind));
+    let upgrades = [ErrorKind::UpgradeClosed.name(), "ECONNRESET"]
+        .into_iter()
+        .filter_map(|kind| run.connect_failures(kind));
     let mut found: Vec<_> = errors.chain(upgrades).collect();
     found.sort_by_key(|growth| std::cmp::Reverse(growth.by()));
     found
@@ -144,7 +144,7 @@ impl Reason {
         let is_idle = reason.is_some_and(names_idleness);
         let mut what = match &code {
             Some(code) => format!(" {}", code.describe(kind)),
-            None if kind == "reset_by_peer" => " by a reset (RST)".to_owned(),
+            None if kind == ErrorKind::ResetByPeer.name() => " by a reset (RST)".to_owned(),
             None => String::new(),
         };
         if let Some(reason) = reason {
@@ -261,15 +261,16 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    fn closing(kind: &'static str, each_second: u64) -> Run {
+    fn closing(kind: impl Into<String>, each_second: u64) -> Run {
+        let kind = kind.into();
         Run::quiet().loaded(move |load, second| {
-            load.errors.add(kind, each_second * second.saturating_sub(1))
+            load.errors.add(&kind, each_second * second.saturating_sub(1))
         })
     }
 
     #[test]
     fn connections_that_the_server_closed_are_reported() {
-        let found = closing("closed_by_peer", 40).speaks(&RULE);
+        let found = closing(ErrorKind::ClosedByPeer, 40).speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
             "The server closed 360 of 1k connections early: it answered 10k messages in all"
@@ -282,24 +283,24 @@ mod tests {
 
     #[test]
     fn the_connections_of_logins_are_none_that_were_closed() {
-        let logged_in = |kind| {
+        let logged_in = |kind: ErrorKind| {
             closing(kind, 40).loaded(|load, second| {
                 load.counters.http_connects = 120 * second.min(5);
                 load.counters.http_started = load.counters.http_connects;
                 load.counters.http_2xx = load.counters.http_connects;
             })
         };
-        let begins = |kind, begin: &str| {
+        let begins = |kind: ErrorKind, begin: &str| {
             let found = logged_in(kind).speaks(&RULE);
             assert!(found.text.starts_with(begin), "{kind}: {found}");
         };
-        begins("closed_by_peer", "The server closed 360 of 400 connections early");
-        begins("http_closed", "The server closed 360 of 1k connections early");
+        begins(ErrorKind::ClosedByPeer, "The server closed 360 of 400 connections early");
+        begins(ErrorKind::HttpClosed, "The server closed 360 of 1k connections early");
     }
 
     #[test]
     fn what_was_answered_before_is_named() {
-        let check = |kind, messages, requests, connects: u64, what: &str| {
+        let check = |kind: ErrorKind, messages, requests, connects: u64, what: &str| {
             let run = closing(kind, 40).loaded(move |load, second| {
                 load.counters.messages_answered = messages * second;
                 load.counters.http_started = requests * second;
@@ -309,20 +310,26 @@ mod tests {
             let found = run.speaks(&RULE);
             assert!(found.first_sentence().ends_with(what), "{kind}: {found}");
         };
-        check("http_closed", 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
-        check("http_closed", 0, 0, 1_000, "early: it answered no HTTP request before");
-        check("reset_by_peer", 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
-        check("reset_by_peer", 5, 7, 10, "it answered 50 messages and 70 HTTP requests in all");
-        check("closed_by_peer", 0, 7, 10, "early: it answered no message before");
-        check("closed_by_peer", 5, 7, 10, "early: it answered 50 messages in all");
+        check(ErrorKind::HttpClosed, 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
+        check(ErrorKind::HttpClosed, 0, 0, 1_000, "early: it answered no HTTP request before");
+        check(ErrorKind::ResetByPeer, 0, 7, 1_000, "early: it answered 70 HTTP requests in all");
+        check(
+            ErrorKind::ResetByPeer,
+            5,
+            7,
+            10,
+            "it answered 50 messages and 70 HTTP requests in all",
+        );
+        check(ErrorKind::ClosedByPeer, 0, 7, 10, "early: it answered no message before");
+        check(ErrorKind::ClosedByPeer, 5, 7, 10, "early: it answered 50 messages in all");
     }
 
     #[test]
     fn a_close_code_is_named_with_its_meaning_and_its_reason() {
-        let run = closing("ws_close_1011", 40).changed(|interval, second| {
+        let run = closing(ErrorKind::CloseFrame.with(1011), 40).changed(|interval, second| {
             if second == 2 {
                 let event = RunEventKind::FirstError(ErrorExchange {
-                    kind: "ws_close_1011".to_owned(),
+                    kind: ErrorKind::CloseFrame.with(1011),
                     expected: "an open connection".to_owned(),
                     got: "a close frame with 1011, `oops`".to_owned(),
                     close_reason: Some("`oops`".to_owned()),
@@ -342,9 +349,9 @@ mod tests {
 
     #[test]
     fn a_time_that_all_closes_share_is_named() {
-        let run = closing("closed_by_peer", 40).loaded(|load, second| {
+        let run = closing(ErrorKind::ClosedByPeer, 40).loaded(|load, second| {
             let close = |n| EarlyClose {
-                error: "closed_by_peer".to_owned(),
+                error: ErrorKind::ClosedByPeer.into(),
                 open_ms: 3_000 + 700 * n,
                 idle_ms: 2_000 + n,
                 ..EarlyClose::default()
@@ -362,7 +369,7 @@ mod tests {
     #[test]
     fn a_throng_server_says_why() {
         let check = |change: fn(&mut ServerSnapshot, u64), what: &str| {
-            let run = closing("reset_by_peer", 40).changed(|interval, second| {
+            let run = closing(ErrorKind::ResetByPeer, 40).changed(|interval, second| {
                 let mut server = ServerSnapshot::default();
                 change(&mut server, 40 * second.saturating_sub(1));
                 interval.server = Some(server);
@@ -377,18 +384,18 @@ mod tests {
 
     #[test]
     fn a_close_in_hundreds_and_what_users_ended_themselves_are_none() {
-        closing("closed_by_peer", 1).is_silent(&RULE);
-        closing("expect_timeout", 40).is_silent(&RULE);
+        closing(ErrorKind::ClosedByPeer, 1).is_silent(&RULE);
+        closing(ErrorKind::ExpectTimeout, 40).is_silent(&RULE);
     }
 
     #[test]
     fn closes_of_the_interval_in_which_users_begin_to_leave_count() {
-        let run = closing("closed_by_peer", 40).loaded(|load, second| {
+        let run = closing(ErrorKind::ClosedByPeer, 40).loaded(|load, second| {
             if second == 10 {
                 load.phase = throng_report::LEAVING.into();
             }
         });
         assert!(run.speaks(&RULE).text.starts_with("The server closed 360 of 1k connections"));
-        assert_eq!(run.whole().1.errors.get("closed_by_peer"), 360);
+        assert_eq!(run.whole().1.errors.get(ErrorKind::ClosedByPeer), 360);
     }
 }

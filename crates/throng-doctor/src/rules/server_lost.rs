@@ -261,7 +261,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, Outage, RunEvent};
+    use throng_report::{ErrorKind, Metric, Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -329,7 +329,8 @@ mod tests {
              still open"
         );
         assert!(found.confidence < 0.7 && !found.text.contains("ended"), "{found}");
-        let late = hung.loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
+        let late =
+            hung.loaded(|load, second| load.errors.add(ErrorKind::ExpectTimeout, 40 * second));
         late.check_all(&["server_slow", "server_lost"]);
         let refusing = with_event(Run::quiet(), 7, lost()).loaded(|load, second| {
             load.connect_failed.add("ECONNREFUSED", 2 * second.saturating_sub(6));

@@ -192,7 +192,7 @@ const SUCCESSOR_MS: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Outage, RunEvent};
+    use throng_report::{ErrorKind, Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;
@@ -212,7 +212,7 @@ mod tests {
                     load.outage = Some(Outage { back_ms: Some(5_600), ..Outage::default() });
                 }
                 load.counters.connects_ok += if second >= 6 { 20 } else { 0 };
-                load.errors.add("closed_by_peer", if second >= 5 { 20 } else { 0 });
+                load.errors.add(ErrorKind::ClosedByPeer, if second >= 5 { 20 } else { 0 });
                 load.connect_failed.add("ECONNREFUSED", 21 * second.saturating_sub(4).min(2));
             })
             .changed(|interval, second| {
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn connections_that_are_closed_while_others_are_taken_are_no_outage() {
         let closing = Run::quiet().loaded(|load, second| {
-            load.errors.add("closed_by_peer", 20 * second);
+            load.errors.add(ErrorKind::ClosedByPeer, 20 * second);
             load.outage = Some(Outage {
                 lost_ms: Some(1_000 * second),
                 back_ms: Some(1_000 * second + 1),
@@ -296,7 +296,7 @@ mod tests {
         Run::quiet()
             .loaded(move |load, second| {
                 let at = 1_000 * second;
-                load.errors.add("closed_by_peer", 60 * (second / 2).min(ends as u64));
+                load.errors.add(ErrorKind::ClosedByPeer, 60 * (second / 2).min(ends as u64));
                 load.outage = is_end(second).then(|| Outage {
                     lost_ms: Some(at - 500),
                     back_ms: Some(at - 499),
@@ -390,7 +390,7 @@ mod tests {
     fn a_loop_of_crashes_that_is_away_at_the_end_has_not_stayed_away() {
         let away_at_end = looping(4).loaded(|load, second| {
             if second == 10 {
-                load.errors.add("closed_by_peer", 60);
+                load.errors.add(ErrorKind::ClosedByPeer, 60);
                 load.connect_failed.add("ECONNREFUSED", 9);
                 load.counters.connected = 0;
                 load.outage = Some(Outage {

@@ -3,7 +3,9 @@
 mod slow_answers;
 
 use throng_report::render::micros;
-use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
+use throng_report::{
+    Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Severity, Side,
+};
 
 use super::lost_answers::LostAnswers;
 use super::retransmission::MUCH_ONE_IN;
@@ -16,7 +18,7 @@ use crate::cpu_waits::CpuWaits;
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::fleet_machines::machines_that_waited;
 use crate::history::Sample;
-use crate::impact::{ANSWER_TIMEOUTS, lag_explains, time_outs};
+use crate::impact::{lag_explains, time_outs};
 use crate::run_view::{Growth, Peak, RunView};
 use slow_answers::SlowAnswers;
 
@@ -64,7 +66,7 @@ impl<'a> LateAnswers<'a> {
         let overdue = run.summary.overdue().filter(|_| LostAnswers::of(run).is_none());
         // A turn that begins late because the answer before it was lost is not answered late.
         let waited_for_lost = |slow: &SlowAnswers<'_>| {
-            is_lost(run, "expect_timeout") && slow.sent_late(run).is_some()
+            is_lost(run, ErrorKind::ExpectTimeout) && slow.sent_late(run).is_some()
         };
         let slow = SlowAnswers::slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
         let is_late = slow.is_some() || !is_stalled && (!given_up.is_empty() || overdue.is_some());
@@ -212,14 +214,14 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
         .map_or(0, |load| load.counters.requests_begun() + load.counters.joins_started);
     // An answer that stops before the length that it declares is not late.
     // Nor is one that never comes while the others are fast, or in whose place another came.
-    let is_late = |kind: &&str| match *kind {
-        "http_timeout" => {
-            !answers_incomplete::stops_before_declared_end(run) && !is_lost(run, kind)
+    let is_late = |kind: &ErrorKind| match *kind {
+        ErrorKind::HttpTimeout => {
+            !answers_incomplete::stops_before_declared_end(run) && !is_lost(run, *kind)
         }
-        "expect_timeout" => !is_lost(run, kind) && !wrong_answers::is_of(run, kind),
+        ErrorKind::ExpectTimeout => !is_lost(run, *kind) && !wrong_answers::is_of(run, *kind),
         _ => true,
     };
-    let kinds = ANSWER_TIMEOUTS.into_iter().filter(is_late);
+    let kinds = ErrorKind::unanswered().filter(is_late);
     let found: Vec<_> = kinds.filter_map(|kind| run.errors(kind)).collect();
     let all = Growth::total(&found);
     if all >= TIMEOUTS_MIN && all.saturating_mul(TIMEOUTS_ONE_IN) >= waits {
@@ -230,7 +232,7 @@ fn timeouts(run: &RunView<'_>) -> Vec<Growth> {
 }
 
 /// Reports whether the waits that ended with this error are those for answers that were lost.
-fn is_lost(run: &RunView<'_>, kind: &str) -> bool {
+fn is_lost(run: &RunView<'_>, kind: ErrorKind) -> bool {
     let lost = LostAnswers::of(run).or_else(|| LostAnswers::of_queue(run));
     lost.is_some_and(|lost| lost.questions.error == kind)
 }
@@ -430,7 +432,8 @@ mod tests {
 
     #[test]
     fn waits_that_were_given_up_are_graver() {
-        let run = slow(200).loaded(|load, second| load.errors.add("expect_timeout", 40 * second));
+        let run =
+            slow(200).loaded(|load, second| load.errors.add(ErrorKind::ExpectTimeout, 40 * second));
         let found = run.speaks(&RULE);
         assert_eq!(found.severity, Severity::Stopped);
         assert!(found.text.contains("400 waits for an answer timed out"), "{found}");

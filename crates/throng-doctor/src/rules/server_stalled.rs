@@ -4,11 +4,11 @@
 mod activity;
 
 use throng_report::render::{count, micros};
-use throng_report::{Finding, Severity, Side};
+use throng_report::{ErrorKind, Finding, Severity, Side};
 
 use super::{Rule, RuleTrait, network_lost};
 use crate::gaps::{Gap, gaps};
-use crate::impact::{ANSWER_TIMEOUTS, GAP_MS, gap_evidence};
+use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
 use activity::{ActivityKind, ServerActivity, waits_for_a_cpu};
 
@@ -59,8 +59,7 @@ fn long_ms(run: &RunView<'_>) -> u64 {
 
 /// Reports whether users gave up waiting during one of the gaps.
 fn gave_up(run: &RunView<'_>, gaps: &[Gap<'_>]) -> bool {
-    ANSWER_TIMEOUTS
-        .into_iter()
+    ErrorKind::unanswered()
         .filter_map(|kind| run.errors(kind))
         .any(|growth| gaps.iter().any(|gap| growth.began_ms + 1_000 >= gap.gap.from_ms))
 }

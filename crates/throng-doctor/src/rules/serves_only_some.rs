@@ -1,7 +1,7 @@
 //! The server serves a number of connections at a time, and leaves the others without an answer.
 
 use throng_report::render::{count, percent};
-use throng_report::{Endpoint, Evidence, Finding, Metric, Side};
+use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Side};
 
 use super::server_closes_early::closed_by_the_server;
 use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
@@ -48,7 +48,7 @@ fn gave_up(run: &RunView<'_>) -> Option<Growth> {
     let counters = &run.counted()?.counters;
     let is_of_unserved = counters.timeouts_served * UNSERVED_TIMES <= growth.by();
     // A message arrived that the step did not take.
-    let skipped = ["expect_timeout", "http_timeout"]
+    let skipped = [ErrorKind::ExpectTimeout, ErrorKind::HttpTimeout]
         .iter()
         .any(|kind| FirstError::of(run, kind).is_some_and(|first| first.has_skipped()));
     (growth.by() >= GAVE_UP_MIN && is_of_unserved && !skipped).then_some(growth)
@@ -435,7 +435,7 @@ const IDLE_MAX: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_report::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;
@@ -452,8 +452,8 @@ mod tests {
             counters.connects_ok += gave_up;
             counters.messages_expected = counters.messages_answered + gave_up;
             counters.messages_sent = counters.messages_expected;
-            load.errors.add("expect_timeout", gave_up);
-            load.unanswered.message.record_n(2_000_000, 100);
+            load.errors.add(ErrorKind::ExpectTimeout, gave_up);
+            load.unanswered[Operation::Message].record_n(2_000_000, 100);
         });
         here(run)
     }
@@ -512,7 +512,7 @@ mod tests {
             counters.connects_started = counters.connects_ok;
             counters.messages_expected = counters.messages_answered + closed;
             counters.messages_sent = counters.messages_expected;
-            load.errors.add("closed_by_peer", closed);
+            load.errors.add(ErrorKind::ClosedByPeer, closed);
         }))
     }
 
@@ -534,7 +534,7 @@ mod tests {
         closing().loaded(|load, second| load.counters.served = 100 * second).is_silent(&RULE);
         closing().loaded(|load, second| load.counters.connects_ok += 900 * second).is_silent(&RULE);
         let served_too =
-            closing().loaded(|load, second| load.errors.add("reset_by_peer", 200 * second));
+            closing().loaded(|load, second| load.errors.add(ErrorKind::ResetByPeer, 200 * second));
         served_too.is_silent(&RULE);
     }
 
@@ -581,8 +581,8 @@ mod tests {
             counters.connects_started = counters.connects_ok;
             counters.messages_expected = counters.messages_answered + gave_up;
             counters.messages_sent = counters.messages_expected;
-            load.errors.add("expect_timeout", gave_up);
-            load.unanswered.message.record_n(2_000_000, 100);
+            load.errors.add(ErrorKind::ExpectTimeout, gave_up);
+            load.unanswered[Operation::Message].record_n(2_000_000, 100);
         }))
         .with(Metric::LISTENER_ACCEPT_QUEUE, 0)
     }

@@ -1,7 +1,9 @@
 //! A client or a server does not read the data that it is sent.
 
 use throng_report::render::bytes;
-use throng_report::{Endpoint, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side};
+use throng_report::{
+    Endpoint, ErrorKind, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side,
+};
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait};
@@ -126,7 +128,7 @@ fn server(run: &RunView<'_>) -> Option<Finding> {
     let blocked = run.growth_of("load.core.sends_blocked", |sample| {
         Some(sample.load()?.core.sends_blocked as i64)
     });
-    let overflows = run.errors("send_overflow");
+    let overflows = run.errors(ErrorKind::SendOverflow);
     let pending = run
         .peak_of("load.core.pending_bytes", |sample| Some(sample.load()?.core.pending_bytes as i64))
         .filter(|peak| peak.value >= PENDING_BYTES_MIN);
@@ -162,7 +164,7 @@ fn pending(run: &RunView<'_>, gauge: &str, of: impl Fn(&ServerSnapshot) -> u64) 
 }
 
 /// The error of a user that keeps no more messages.
-const INBOX_OVERFLOW: &str = "inbox_overflow";
+const INBOX_OVERFLOW: ErrorKind = ErrorKind::InboxOverflow;
 
 /// The shares, one in so many, of dropped messages and of closed connections that a policy may
 /// cause.
@@ -223,7 +225,8 @@ mod tests {
         assert_eq!(severity(few(10, 0)), Severity::Stopped);
         assert_eq!(severity(few(0, 9)), Severity::Noted);
         assert_eq!(severity(few(0, 10)), Severity::Stopped);
-        let server_too = few(1, 0).loaded(|load, second| load.errors.add("send_overflow", second));
+        let server_too =
+            few(1, 0).loaded(|load, second| load.errors.add(ErrorKind::SendOverflow, second));
         assert_eq!(server_too.speaks(&RULE).side, Side::Server);
     }
 
@@ -242,7 +245,7 @@ mod tests {
     fn users_that_leave_messages_unread_are_told_the_line() {
         let unread = |reader_line| {
             let first = ErrorExchange {
-                kind: INBOX_OVERFLOW.to_owned(),
+                kind: INBOX_OVERFLOW.into(),
                 line: 11,
                 reader_line,
                 ..ErrorExchange::default()

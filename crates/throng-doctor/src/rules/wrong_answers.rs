@@ -1,7 +1,7 @@
 //! The server answered, but not as expected.
 
 use throng_report::render::percent;
-use throng_report::{AnswerFault, Finding, Side};
+use throng_report::{AnswerFault, ErrorKind, Finding, Side};
 
 use super::answer_owner::AnswerOwner;
 use super::lost_answers::were_skipped_beside;
@@ -66,23 +66,24 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// given up, its answer arrives in a later turn, and so do those of the turns after it.
 fn came_late(run: &RunView<'_>, wrong: u64) -> bool {
     let [mismatch, time_out] =
-        ["expect_mismatch", "expect_timeout"].map(|kind| FirstError::of(run, kind));
+        [ErrorKind::ExpectMismatch, ErrorKind::ExpectTimeout]
+            .map(|kind| FirstError::of(run, kind));
     let is_after = mismatch.zip(time_out).is_some_and(|(wrong, late)| late.at_ms <= wrong.at_ms);
     let Some(counters) = run.counted().map(|load| &load.counters) else { return false };
     let turns = counters.requests_begun() / counters.users_started.max(1);
-    let given_up = run.errors("expect_timeout").map_or(0, |growth| growth.by());
+    let given_up = run.errors(ErrorKind::ExpectTimeout).map_or(0, |growth| growth.by());
     is_after && wrong <= given_up.saturating_mul(turns.max(1))
 }
 
 /// Reports whether the errors of this kind are wrong answers.
-pub(super) fn is_of(run: &RunView<'_>, name: &str) -> bool {
+pub(super) fn is_of(run: &RunView<'_>, name: ErrorKind) -> bool {
     KINDS.iter().any(|kind| kind.name == name && kind.growth(run).is_some())
 }
 
 /// A kind of error that a wrong answer causes.
 struct WrongAnswerKind {
     /// Name among the errors or the failed connects.
-    name: &'static str,
+    name: ErrorKind,
     is_connect: bool,
     /// First part of the sentence; `{n}` stands for the errors and the attempts, with their word.
     what: &'static str,
@@ -104,7 +105,7 @@ impl WrongAnswerKind {
         first: Option<FirstError<'_>>,
         is_mostly_right: bool,
     ) -> (String, &'static str) {
-        if is_mostly_right && self.name == "expect_mismatch" {
+        if is_mostly_right && self.name == ErrorKind::ExpectMismatch {
             return (self.what.to_owned(), SOME_WRONG_REMEDY);
         }
         if first.is_some_and(|first| first.came_first) {
@@ -153,7 +154,7 @@ impl WrongAnswerKind {
             return None;
         }
         // A time-out shows a wrong answer only if other messages arrived in place of the answer.
-        let is_wrong_answer = self.name != "expect_timeout"
+        let is_wrong_answer = self.name != ErrorKind::ExpectTimeout
             || FirstError::of(run, self.name).is_some_and(|first| first.has_skipped())
                 && !were_skipped_beside(run);
         let growth =
@@ -165,25 +166,25 @@ impl WrongAnswerKind {
 /// All kinds of errors that a wrong answer causes.
 const KINDS: &[WrongAnswerKind] = &[
     WrongAnswerKind {
-        name: "expect_mismatch",
+        name: ErrorKind::ExpectMismatch,
         is_connect: false,
         what: "The server gave a wrong answer in {n}",
         noun: ["answer", "answers"],
-        of: |run| run.summary.message.answered + run.summary.errors.get("expect_mismatch"),
+        of: |run| run.summary.message.answered + run.summary.errors.get(ErrorKind::ExpectMismatch),
         shows_expected: true,
         remedy: "find why the server answers this, or correct `expect` in the scenario",
     },
     WrongAnswerKind {
-        name: "expect_timeout",
+        name: ErrorKind::ExpectTimeout,
         is_connect: false,
         what: "Messages arrived, but not the expected one, in {n}",
         noun: ["wait", "waits"],
-        of: |run| run.summary.message.answered + run.summary.errors.get("expect_timeout"),
+        of: |run| run.summary.message.answered + run.summary.errors.get(ErrorKind::ExpectTimeout),
         shows_expected: true,
         remedy: "compare `expect` in the scenario with what the server sends",
     },
     WrongAnswerKind {
-        name: "upgrade_violation",
+        name: ErrorKind::UpgradeViolation,
         is_connect: true,
         what: "The server at {target} is not a WebSocket server: {n} got another answer",
         noun: ["upgrade", "upgrades"],
@@ -193,7 +194,7 @@ const KINDS: &[WrongAnswerKind] = &[
                  WebSocket",
     },
     WrongAnswerKind {
-        name: "join_refused",
+        name: ErrorKind::JoinRefused,
         is_connect: false,
         what: "The server refused {n}",
         noun: ["join", "joins"],
@@ -202,7 +203,7 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the server's reason, and the topic and payload of `join`",
     },
     WrongAnswerKind {
-        name: "push_refused",
+        name: ErrorKind::PushRefused,
         is_connect: false,
         what: "The server refused {n}",
         noun: ["push", "pushes"],
@@ -211,7 +212,7 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the server's reason, and the event and payload of `push`",
     },
     WrongAnswerKind {
-        name: "http_mismatch",
+        name: ErrorKind::HttpMismatch,
         is_connect: false,
         what: "The server gave a wrong answer to {n}",
         noun: ["HTTP request", "HTTP requests"],
@@ -230,7 +231,7 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "correct the target's port, or use tcp:// for a server that does not speak HTTP",
     },
     WrongAnswerKind {
-        name: "http_too_large",
+        name: ErrorKind::HttpTooLarge,
         is_connect: false,
         what: "The server's answer to {n} was too large: a head has 16 KiB at most, and a body \
                that a step reads 1 MiB",
@@ -241,7 +242,7 @@ const KINDS: &[WrongAnswerKind] = &[
                  `expect` and no `capture` reads may have any size",
     },
     WrongAnswerKind {
-        name: "channel_error",
+        name: ErrorKind::ChannelError,
         is_connect: false,
         what: "Channels crashed on the server (phx_error) in {n}",
         noun: ["join", "joins"],
@@ -250,7 +251,7 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "find the crash in the server's log",
     },
     WrongAnswerKind {
-        name: "bad_message",
+        name: ErrorKind::BadMessage,
         is_connect: false,
         what: "The server sent messages that are not Phoenix Channels messages on {n}",
         noun: ["connection", "connections"],
@@ -260,7 +261,7 @@ const KINDS: &[WrongAnswerKind] = &[
                  server",
     },
     WrongAnswerKind {
-        name: "ws_violation",
+        name: ErrorKind::WebSocketViolation,
         is_connect: false,
         what: "The server violated the WebSocket protocol on {n}",
         noun: ["connection", "connections"],
@@ -269,7 +270,7 @@ const KINDS: &[WrongAnswerKind] = &[
         remedy: "check the frames that the server, or a proxy in front of it, sends",
     },
     WrongAnswerKind {
-        name: "ws_too_large",
+        name: ErrorKind::WebSocketTooLarge,
         is_connect: false,
         what: "The server sent messages that are too large on {n}",
         noun: ["connection", "connections"],
@@ -321,7 +322,7 @@ const CODING_REMEDY: &str = "switch this coding off in the server, or in a proxy
                              for no other";
 
 /// The kind of error of an answer that is not HTTP/1.1.
-const HTTP_VIOLATION: &str = "http_violation";
+const HTTP_VIOLATION: ErrorKind = ErrorKind::HttpViolation;
 
 #[cfg(test)]
 mod tests {
@@ -330,13 +331,13 @@ mod tests {
     use super::super::fixture::Run;
     use super::*;
 
-    fn failing(kind: &'static str, each_second: u64, expected: &str, got: &str) -> Run {
+    fn failing(kind: ErrorKind, each_second: u64, expected: &str, got: &str) -> Run {
         failing_by(each_second, exchange(kind, expected, got))
     }
 
-    fn exchange(kind: &str, expected: &str, got: &str) -> ErrorExchange {
-        let [kind, expected, got] = [kind, expected, got].map(str::to_owned);
-        ErrorExchange { kind, expected, got, ..ErrorExchange::default() }
+    fn exchange(kind: ErrorKind, expected: &str, got: &str) -> ErrorExchange {
+        let [expected, got] = [expected, got].map(str::to_owned);
+        ErrorExchange { kind: kind.into(), expected, got, ..ErrorExchange::default() }
     }
 
     /// A run with so many errors a second, the first of which is this one.
@@ -356,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_wrong_answer_is_reported_with_the_first_one() {
-        let run = failing("expect_mismatch", 40, "`hello`", "97 9a 93 93 90");
+        let run = failing(ErrorKind::ExpectMismatch, 40, "`hello`", "97 9a 93 93 90");
         let found = run.speaks(&RULE);
         assert_eq!(
             found.first_sentence(),
@@ -364,7 +365,7 @@ mod tests {
              `hello`, got 97 9a 93 93 90"
         );
         run.check_all(&["wrong_answers"]);
-        let without = failing("expect_mismatch", 40, "", "");
+        let without = failing(ErrorKind::ExpectMismatch, 40, "", "");
         assert!(without.speaks(&RULE).first_sentence().ends_with("(3.47 %)"));
     }
 
@@ -400,12 +401,12 @@ mod tests {
 
     #[test]
     fn an_answer_that_differs_by_a_number_is_that_to_another_user() {
-        let swapped = failing("expect_mismatch", 40, "`echo 17 of 4`", "`echo 23 of 1`");
+        let swapped = failing(ErrorKind::ExpectMismatch, 40, "`echo 17 of 4`", "`echo 23 of 1`");
         let found = swapped.speaks(&RULE);
         assert!(found.text.contains("it is the answer to another user"), "{found}");
         assert!(found.remedy.starts_with("find what requests share"), "{found}");
         for (expected, got) in [("`ok`", "`no`"), ("`echo 17`", "`echo`"), ("`a`", "`a`")] {
-            let other = failing("expect_mismatch", 40, expected, got).speaks(&RULE);
+            let other = failing(ErrorKind::ExpectMismatch, 40, expected, got).speaks(&RULE);
             assert!(!other.text.contains("another user"), "{other}");
         }
     }
@@ -413,7 +414,7 @@ mod tests {
     #[test]
     fn a_wrong_answer_says_whose_it_is() {
         let of_user = |expected: &str, got: &str| {
-            let exchange = exchange("expect_mismatch", expected, got);
+            let exchange = exchange(ErrorKind::ExpectMismatch, expected, got);
             failing_by(40, ErrorExchange { user: Some(17), ..exchange }).speaks(&RULE)
         };
         let swapped = of_user("`4 of 17`", "`1 of 23`");
@@ -427,14 +428,14 @@ mod tests {
     #[test]
     fn an_answer_that_comes_after_its_wait_was_given_up_is_late_and_not_stale() {
         let stale = |time_out_ms: u64, time_outs: u64| {
-            let exchange = exchange("expect_mismatch", "`4 of 17`", "`3 of 17`");
+            let exchange = exchange(ErrorKind::ExpectMismatch, "`4 of 17`", "`3 of 17`");
             failing_by(40, ErrorExchange { user: Some(17), ..exchange })
                 .loaded(move |load, second| {
-                    load.errors.add("expect_timeout", time_outs * second.saturating_sub(1));
+                    load.errors.add(ErrorKind::ExpectTimeout, time_outs * second.saturating_sub(1));
                 })
                 .changed(move |interval, second| {
                     if second == time_out_ms.div_ceil(1_000) {
-                        let kind = "expect_timeout".to_owned();
+                        let kind = ErrorKind::ExpectTimeout.name().to_owned();
                         let first = ErrorExchange { kind, ..ErrorExchange::default() };
                         let event = RunEventKind::FirstError(first);
                         interval.events.insert(0, RunEvent::new(time_out_ms, event));
@@ -449,7 +450,7 @@ mod tests {
     #[test]
     fn a_wrong_answer_that_comes_first_may_be_a_greeting() {
         let first = |came_first, each_second| {
-            let exchange = exchange("expect_mismatch", "`ok`", "`welcome`");
+            let exchange = exchange(ErrorKind::ExpectMismatch, "`ok`", "`welcome`");
             let first = ErrorExchange { came_first, ..exchange };
             failing_by(each_second, first).speaks(&RULE).remedy
         };
@@ -463,7 +464,7 @@ mod tests {
     #[test]
     fn a_quotation_with_full_stops_stays_in_its_sentence() {
         let long = format!("`{}`", "No. Not now. ".repeat(20));
-        let found = failing("expect_mismatch", 40, "`ok`", &long).speaks(&RULE);
+        let found = failing(ErrorKind::ExpectMismatch, 40, "`ok`", &long).speaks(&RULE);
         assert!(found.first_sentence().ends_with("No. Not now. `"), "{found}");
     }
 
@@ -471,8 +472,10 @@ mod tests {
     fn messages_none_of_which_was_expected_are_not_a_slow_server() {
         let others = "others, the first: `{\"type\":\"hello\"}`";
         let expected = "JSON with `{\"type\":\"helo\"}`";
-        let first =
-            ErrorExchange { skipped: Some(1), ..exchange("expect_timeout", expected, others) };
+        let first = ErrorExchange {
+            skipped: Some(1),
+            ..exchange(ErrorKind::ExpectTimeout, expected, others)
+        };
         let run = failing_by(40, first);
         run.check_all(&["wrong_answers"]);
         assert!(
@@ -482,25 +485,26 @@ mod tests {
         );
         // Messages that are broadcast to all are skipped in each wait.
         let beside = |unasked: u64| {
-            let first =
-                ErrorExchange { skipped: Some(1), ..exchange("expect_timeout", "", others) };
+            let first = ErrorExchange {
+                skipped: Some(1),
+                ..exchange(ErrorKind::ExpectTimeout, "", others)
+            };
             failing_by(40, first)
                 .loaded(move |load, second| load.counters.messages_unasked = unasked * second)
         };
         beside(40).speaks(&RULE);
         beside(2_000).is_silent(&RULE);
-        failing("expect_timeout", 40, "`ok`", "nothing").is_silent(&RULE);
+        failing(ErrorKind::ExpectTimeout, 40, "`ok`", "nothing").is_silent(&RULE);
     }
 
     #[test]
     fn an_upgrade_that_is_answered_wrongly_is_reported() {
         let got = "`HTTP/1.1 101 Switching`: the accept value does not match";
-        let mut run = failing("upgrade_violation", 0, "101 Switching Protocols", got).loaded(
-            |load, second| {
+        let mut run = failing(ErrorKind::UpgradeViolation, 0, "101 Switching Protocols", got)
+            .loaded(|load, second| {
                 load.counters.connects_ok = 0;
-                load.connect_failed.add("upgrade_violation", 20 * second);
-            },
-        );
+                load.connect_failed.add(ErrorKind::UpgradeViolation, 20 * second);
+            });
         run.header.target = "ws://127.0.0.1:6379".into();
         assert!(
             run.speaks(&RULE).first_sentence().starts_with(
@@ -523,11 +527,11 @@ mod tests {
             };
             let first = ErrorExchange {
                 answer_fault: Some(Box::new(fault)),
-                ..exchange("upgrade_violation", "101", &format!("`HTTP/1.1 101`: {reason}"))
+                ..exchange(ErrorKind::UpgradeViolation, "101", &format!("`HTTP/1.1 101`: {reason}"))
             };
             let run = failing_by(0, first).loaded(|load, second| {
                 load.counters.connects_ok = 0;
-                load.connect_failed.add("upgrade_violation", 20 * second);
+                load.connect_failed.add(ErrorKind::UpgradeViolation, 20 * second);
             });
             run.speaks(&RULE)
         };
@@ -544,7 +548,7 @@ mod tests {
 
     #[test]
     fn a_few_in_very_many_count_only_if_a_threshold_forbids_errors() {
-        let few = failing("expect_mismatch", 1, "`a`", "`b`");
+        let few = failing(ErrorKind::ExpectMismatch, 1, "`a`", "`b`");
         few.is_silent(&RULE);
         let (history, summary) = few.whole();
         let judged = "errors == 0".parse::<throng_report::Threshold>().unwrap().judge(&summary);

@@ -1,6 +1,6 @@
 //! The step from the missed thresholds to the one that a finding explains.
 
-use throng_report::{Finding, Severity, Summary, is_of_family};
+use throng_report::{ErrorKind, Finding, Severity, Summary, is_of_family};
 
 use crate::counted::counted;
 use crate::impact::is_time_out;
@@ -91,7 +91,7 @@ impl<'a> LimitedFailures<'a> {
             None => name.strip_prefix("errors."),
         };
         // Failed connects are one kind of errors there.
-        let errors = summary.errors.0.iter().filter(|(kind, _)| *kind != "connect");
+        let errors = summary.errors.0.iter().filter(|(kind, _)| *kind != ErrorKind::Connect.name());
         let errors = errors.filter(|_| of_connects.is_none());
         let all = errors.chain(&summary.connect.failed.0);
         let limits = |one: &str| kind.is_none_or(|kind| is_of_family(one, kind));

@@ -1,4 +1,4 @@
-use throng_report::{AnswerGap, CueWaits, Metric, ProcessMetric, Threshold};
+use throng_report::{AnswerGap, CueWaits, ErrorKind, Metric, ProcessMetric, Threshold};
 
 use super::*;
 use crate::diagnose;
@@ -25,7 +25,9 @@ fn the_verdict_names_cause_side_load_and_remedy() {
     let run = Run::quiet()
         .with(Metric::LISTENER_BACKLOG, 128)
         .growing(Metric::TCPEXT_LISTEN_OVERFLOWS, 0, 40, 2)
-        .loaded(|load, second| load.connect_failed.add("timeout", u64::from(second > 8)));
+        .loaded(|load, second| {
+            load.connect_failed.add(ErrorKind::ConnectTimeout, u64::from(second > 8))
+        });
     let verdict = run.verdict();
     let begin = "Failed in part on the server side at 600 connections, 200/s connects and 1k/s \
                  messages: the server's accept queue, which holds 129, overflowed 320 times; \
@@ -75,8 +77,8 @@ fn a_run_that_is_not_to_be_believed_is_not_praised() {
         "{verdict}"
     );
     let failed = Run::quiet().loaded(|load, second| {
-        load.errors.add("send_failed", 3 * second);
-        load.errors.add("not_joined", second);
+        load.errors.add(ErrorKind::SendFailed, 3 * second);
+        load.errors.add(ErrorKind::NotJoined, second);
     });
     let verdict = failed.verdict();
     assert!(
@@ -139,7 +141,7 @@ fn one_error_in_very_many_is_no_reason_to_say_nothing_else() {
             .loaded(|load, second| {
                 load.counters.messages_sent = messages * second;
                 load.counters.messages_answered = messages * second;
-                load.errors.add("send_failed", if second == 10 { errors } else { 0 });
+                load.errors.add(ErrorKind::SendFailed, if second == 10 { errors } else { 0 });
             })
             .verdict()
     };
@@ -228,7 +230,7 @@ fn a_missed_threshold_is_explained_by_a_finding_of_its_kind() {
             load.counters.http_4xx = 10 * second;
             load.counters.http_2xx = 90 * second;
             load.http_statuses.add("404", 10 * second);
-            load.errors.add("http_status.404", 10 * second);
+            load.errors.add(ErrorKind::HttpStatus.with(404), 10 * second);
             load.http.record_n(us, 100);
         })
     };
@@ -265,10 +267,10 @@ fn late_answers_do_not_explain_errors_but_given_up_waits() {
         judged(&run, &["errors < 10"])
     };
     let slow = "the server was slow";
-    let verdict = failing("send_failed");
+    let verdict = failing(ErrorKind::SendFailed.name());
     assert!(verdict.starts_with("Missed: errors 300, required < 10; no cause"), "{verdict}");
     assert!(verdict.contains(&format!("Besides, {slow}")), "{verdict}");
-    let verdict = failing("expect_timeout");
+    let verdict = failing(ErrorKind::ExpectTimeout.name());
     assert!(verdict.starts_with("Missed: errors 300, required < 10 at"), "{verdict}");
     assert!(verdict.contains(slow) && !verdict.contains("Besides"), "{verdict}");
 }
@@ -278,8 +280,8 @@ fn late_answers_do_not_explain_errors_but_given_up_waits() {
 fn late_and_failing(closed: u64, given_up: u64) -> Run {
     Run::quiet().loaded(move |load, second| {
         load.lag.record_n(12_500, 900);
-        load.errors.add("closed_by_peer", closed * second / 10);
-        load.errors.add("expect_timeout", given_up * second / 10);
+        load.errors.add(ErrorKind::ClosedByPeer, closed * second / 10);
+        load.errors.add(ErrorKind::ExpectTimeout, given_up * second / 10);
     })
 }
 
@@ -315,8 +317,8 @@ fn delays_explain_errors_that_are_mostly_waits_given_up() {
 #[test]
 fn errors_of_one_kind_are_not_explained_by_those_of_another() {
     let run = Run::quiet().loaded(|load, second| {
-        load.errors.add("closed_by_peer", 40 * second);
-        load.errors.add("send_failed", second);
+        load.errors.add(ErrorKind::ClosedByPeer, 40 * second);
+        load.errors.add(ErrorKind::SendFailed, second);
     });
     let closed = "the server closed 400 of 1k connections early";
     let verdict = judged(&run, &["errors.send_failed == 0"]);
@@ -341,7 +343,8 @@ fn a_missed_threshold_without_a_cause_says_so() {
         verdict.starts_with("Missed: push.p99 could not be measured, required < 1s; no cause"),
         "{verdict}"
     );
-    let failing = Run::quiet().loaded(|load, second| load.errors.add("not_joined", second / 10));
+    let failing =
+        Run::quiet().loaded(|load, second| load.errors.add(ErrorKind::NotJoined, second / 10));
     assert!(
         failing
             .verdict()
@@ -424,7 +427,7 @@ fn what_most_users_got_comes_before_a_missed_threshold_on_the_others() {
             counters.http_2xx = (1_000 - refused) * second;
             load.http_statuses.add("503", refused * second);
             load.http_statuses.add("200", (1_000 - refused) * second);
-            load.errors.add("http_status.503", refused * second);
+            load.errors.add(ErrorKind::HttpStatus.with(503), refused * second);
             load.http.record_n(300_000, 400);
         });
         judged(&run, &["http.p99 < 100ms"])
@@ -447,7 +450,7 @@ fn a_second_remark_does_not_begin_as_the_first() {
             load.counters.http_started = 100 * second;
             load.counters.http_4xx = 10 * second;
             load.http_statuses.add("404", 10 * second);
-            load.errors.add("http_status.404", 10 * second);
+            load.errors.add(ErrorKind::HttpStatus.with(404), 10 * second);
         })
         .changed(|interval, second| {
             let machine = interval.machine.as_mut().unwrap();
@@ -466,6 +469,6 @@ fn a_run_in_which_nothing_failed_has_not_failed_in_part() {
     });
     let verdict = late.verdict();
     assert!(verdict.starts_with("Disturbed on the client side at"), "{verdict}");
-    let failing = late.loaded(|load, second| load.errors.add("send_failed", second));
+    let failing = late.loaded(|load, second| load.errors.add(ErrorKind::SendFailed, second));
     assert!(failing.verdict().starts_with("Failed in part on the"), "{}", failing.verdict());
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_load::generator::CoreStats;
-use throng_report::{KernelCounters, Metric, RunEventKind};
+use throng_report::{KernelCounters, Metric, Operation, RunEventKind};
 
 use crate::agent::Agent;
 use crate::agent_action::{AgentAction, Publish};
@@ -160,7 +160,7 @@ impl Site {
             core.taken_at = now;
             let connects = self.prng.below(30);
             for _ in 0..connects {
-                core.connect.record_us(1 + self.prng.below(5_000));
+                core.seen[Operation::Connect].record_us(1 + self.prng.below(5_000));
             }
             core.counters.connects_ok += connects;
             core.counters.users_started += connects;

@@ -95,7 +95,7 @@ fn errors_by_kind(intervals: &[Interval]) -> Tally {
     let last = intervals.iter().rev().find_map(|interval| interval.load.as_ref());
     let mut errors = last.map_or_else(Tally::default, |load| load.errors.clone());
     for (errno, n) in last.iter().flat_map(|load| &load.connect_failed.0) {
-        errors.add(&format!("connect {errno}"), *n);
+        errors.add(format!("connect {errno}"), *n);
     }
     errors
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use throng_load::scenario::{Params, Quantity};
-use throng_report::Summary;
 use throng_report::runfile::{RunFile, RunHeader};
+use throng_report::{ErrorKind, Summary};
 
 use super::*;
 use crate::catalogue::{find, labs};
@@ -246,8 +246,8 @@ fn the_most_frequent_error_is_explained() {
         ("connect EMFILE", "ulimit -n"),
         ("connect EADDRNOTAVAIL", "ip_local_port_range"),
         ("connect ENOSPC", "max_user_watches"),
-        ("expect_timeout", "Pong did not arrive"),
-        ("reset_by_peer", "half-open"),
+        (ErrorKind::ExpectTimeout.name(), "Pong did not arrive"),
+        (ErrorKind::ResetByPeer.name(), "half-open"),
         ("moon", "Most frequent: moon, 9 times."),
     ] {
         let sentences = held(900, &[(kind, 9), ("other", 3)], json!({}));

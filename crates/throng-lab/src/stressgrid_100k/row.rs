@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_load::scenario::Quantity;
-use throng_report::{Grade, Interval, Metric, Summary};
+use throng_report::{Grade, Interval, Metric, Operation, Summary};
 
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -87,12 +87,13 @@ pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
     let at_height = |interval: &&Interval| {
         interval.load.as_ref().is_some_and(|load| load.phase.starts_with("hold"))
     };
-    let height = latency(intervals.iter().filter(at_height), |load| load.latencies().connect);
+    let height =
+        latency(intervals.iter().filter(at_height), |load| load.latency(Operation::Connect));
     let worst = intervals
         .iter()
         .filter_map(|interval| interval.load.as_ref())
-        .filter(|load| !load.latencies().connect.is_empty())
-        .map(|load| load.latencies().connect.percentile(90.0))
+        .filter(|load| !load.latency(Operation::Connect).is_empty())
+        .map(|load| load.latency(Operation::Connect).percentile(90.0))
         .max();
     let server = summary.server.as_ref();
     Row {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
-    Histogram, LoadCounters, Merge, StepInterval, UnansweredWaits,
+    Histogram, LoadCounters, Merge, Operation, PerOperation, StepInterval, UnansweredWaits,
 };
 
 use super::error_counts::ErrorCounts;
@@ -44,21 +44,13 @@ pub struct CoreStats {
     pub statuses: StatusCounts,
     /// Failed connects by reason.
     pub connect_failures: Vec<(ConnectFailure, u64)>,
-    /// Latency from the intended moment of a connect until it succeeded.
-    pub connect: Histogram,
-    /// TCP's part of the connect latency; of WebSockets only.
-    pub tcp: Histogram,
-    /// Latency from the intended moment of a message until its answer was complete.
-    pub message: Histogram,
+    /// Latencies of each operation from its intended moment until its end was read. Probes have
+    /// tallies of their own.
+    #[serde(flatten)]
+    pub seen: PerOperation<Histogram>,
     /// Time from the moment at which a message was sent until its answer was complete, on followed
     /// connections.
     pub from_send: Histogram,
-    /// Latency from the intended moment of a join until it was answered ok.
-    pub join: Histogram,
-    /// Latency from the intended moment of a push until it was answered ok.
-    pub push: Histogram,
-    /// Latency from the intended moment of an HTTP request until its expected answer was complete.
-    pub http: Histogram,
     /// The same latencies, with the end of each by the kernel's clock.
     pub arrival: ArrivalLatencies,
     /// Waits of users without an answer, until the time-out or until they were stopped.
@@ -170,18 +162,9 @@ impl CoreStats {
 
     /// Clears the measurements and frees their memory. Counters stay.
     pub(crate) fn clear_measured(&mut self) {
-        for histogram in [
-            &mut self.connect,
-            &mut self.tcp,
-            &mut self.message,
-            &mut self.from_send,
-            &mut self.join,
-            &mut self.push,
-            &mut self.http,
-            &mut self.lag,
-        ] {
-            *histogram = Histogram::new();
-        }
+        self.seen = PerOperation::default();
+        self.from_send = Histogram::new();
+        self.lag = Histogram::new();
         self.arrival = ArrivalLatencies::default();
         self.unanswered = UnansweredWaits::default();
         self.steps.iter_mut().for_each(|step| *step = step.without_measured());
@@ -211,9 +194,14 @@ impl CoreStats {
         &mut self.probes[index]
     }
 
+    /// Records the latency of an operation by both clocks.
+    pub(super) fn record(&mut self, operation: Operation, from: Instant, timing: AnswerTiming) {
+        timing.record(from, &mut self.seen[operation], &mut self.arrival[operation]);
+    }
+
     /// Counts a successful connect and records its latency.
     pub(super) fn count_connect(&mut self, (from, timing): (Instant, AnswerTiming), class: u16) {
-        timing.record(from, &mut self.connect, &mut self.arrival.connect);
+        self.record(Operation::Connect, from, timing);
         self.counters.connects_ok += 1;
         self.counters.connected += 1;
         self.classes[usize::from(class)].connects_ok += 1;
@@ -222,7 +210,7 @@ impl CoreStats {
     /// Counts an answer. Records its latency if that means something.
     pub(super) fn count_answer(&mut self, measured: Option<(Instant, AnswerTiming)>, class: u16) {
         if let Some((from, timing)) = measured {
-            timing.record(from, &mut self.message, &mut self.arrival.message);
+            self.record(Operation::Message, from, timing);
             self.arrival.by_own_clock += timing.by_own_clock();
         }
         self.counters.messages_answered += 1;
@@ -231,7 +219,7 @@ impl CoreStats {
 
     /// Counts a join that was answered ok and records its latency.
     pub(super) fn count_join(&mut self, from: Instant, timing: AnswerTiming) {
-        timing.record(from, &mut self.join, &mut self.arrival.join);
+        self.record(Operation::Join, from, timing);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.joins_ok += 1;
         self.counters.joined += 1;
@@ -239,7 +227,7 @@ impl CoreStats {
 
     /// Counts a push that was answered ok and records its latency.
     pub(super) fn count_push(&mut self, from: Instant, timing: AnswerTiming) {
-        timing.record(from, &mut self.push, &mut self.arrival.push);
+        self.record(Operation::Push, from, timing);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.pushes_ok += 1;
     }
@@ -253,7 +241,7 @@ impl CoreStats {
         protocol: Protocol,
     ) {
         if protocol == Protocol::Http {
-            timing.record(from, &mut self.connect, &mut self.arrival.connect);
+            self.record(Operation::Connect, from, timing);
         }
         self.counters.http_connects += 1;
         self.counters.connects_ok += 1;
@@ -275,7 +263,7 @@ impl CoreStats {
 
     /// Counts an HTTP request that was answered as expected and records its latency.
     pub(super) fn count_http(&mut self, from: Instant, timing: AnswerTiming) {
-        timing.record(from, &mut self.http, &mut self.arrival.http);
+        self.record(Operation::Http, from, timing);
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.http_ok += 1;
     }
@@ -352,7 +340,7 @@ mod tests {
             (fresh.close_codes.as_slice(), fresh.errors_total()),
             (&[(Some(1011), 1)][..], 1)
         );
-        assert!(fresh.connect.is_empty() && fresh.probes.is_empty());
+        assert!(fresh.seen[Operation::Connect].is_empty() && fresh.probes.is_empty());
         assert_eq!(fresh.steps, [StepInterval { errors: 4, ..StepInterval::default() }]);
     }
 
@@ -372,7 +360,7 @@ mod tests {
         one.addresses = vec![AddressTally { ok: 2, failed: vec![(ConnectFailure::Timeout, 1)] }];
         one.limits = vec![LimitTally { steps: 3, held: 2, held_us: 1 }];
         one.cues = vec![CueTally { waits: 7, wait_us_most: 9, ..CueTally::default() }];
-        one.connect.record_us(1);
+        one.seen[Operation::Connect].record_us(1);
         let other = CoreStats { core_id: 1, finished: true, phase: 2, ..one.totals() };
         let sum = CoreStats::sum([&one, &other].into_iter());
         assert_eq!((sum.phase, sum.finished, sum.core_id), (2, false, 0));
@@ -386,7 +374,7 @@ mod tests {
         assert_eq!(sum.addresses[0].failed, [(ConnectFailure::Timeout, 2)]);
         assert_eq!(sum.limits, [LimitTally { steps: 6, held: 4, held_us: 2 }]);
         assert_eq!((sum.cues[0].waits, sum.cues[0].wait_us_most), (14, 9));
-        assert!(sum.connect.is_empty());
+        assert!(sum.seen[Operation::Connect].is_empty());
         assert_eq!(CoreStats::sum(std::iter::empty()).counters, LoadCounters::default());
     }
 }

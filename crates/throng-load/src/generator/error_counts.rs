@@ -6,16 +6,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::user::ErrorKind;
 
-type Counts = [u64; ErrorKind::ALL.len()];
+type Counts = [u64; ErrorKind::OF_USERS.len()];
 
-/// Numbers of errors, in the order of [`ErrorKind::ALL`]. JSON has them as a list, whose length it
-/// does not fix.
+/// Numbers of errors, in the order of [`ErrorKind::OF_USERS`]. JSON has them as a list, whose
+/// length it does not fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorCounts(Counts);
 
 impl Default for ErrorCounts {
     fn default() -> Self {
-        Self([0; ErrorKind::ALL.len()])
+        Self([0; ErrorKind::OF_USERS.len()])
     }
 }
 

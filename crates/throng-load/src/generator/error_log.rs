@@ -84,7 +84,13 @@ mod tests {
         [one, other].iter().for_each(|log| log.add_to(&mut times));
         let shown: Vec<_> =
             times.iter().map(|(kind, at)| (kind.as_str(), at.first_ms, at.last_ms)).collect();
-        assert_eq!(shown, [("expect_mismatch", 2_500, 4_000), ("http_401", 100, 100)]);
+        assert_eq!(
+            shown,
+            [
+                (ErrorKind::ExpectMismatch.name(), 2_500, 4_000),
+                (&ErrorKind::UpgradeStatus.with(401), 100, 100)
+            ]
+        );
     }
     #[test]
     fn many_statuses_hide_no_other_kind() {
@@ -93,7 +99,7 @@ mod tests {
         log.note(ErrorName::Kind(ErrorKind::HttpTimeout), Instant::ZERO);
         let mut times = BTreeMap::new();
         log.add_to(&mut times);
-        assert!(times.contains_key("http_timeout"), "{times:?}");
+        assert!(times.contains_key(ErrorKind::HttpTimeout.name()), "{times:?}");
         assert_eq!(times.len(), STATUSES_MAX + 1);
     }
 }

@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use throng_report::http_status::unexpected_status;
 
 use crate::user::{ConnectFailure, ErrorKind, close_code_name};
 
@@ -26,7 +25,7 @@ impl fmt::Display for ErrorName {
             Self::Kind(kind) => f.write_str(kind.name()),
             Self::Connect(why) => why.fmt(f),
             Self::Close(code) => f.write_str(&close_code_name(*code)),
-            Self::HttpStatus(status) => f.write_str(&unexpected_status(*status)),
+            Self::HttpStatus(status) => f.write_str(&ErrorKind::HttpStatus.with(status)),
         }
     }
 }

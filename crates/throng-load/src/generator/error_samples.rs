@@ -15,7 +15,7 @@ use crate::excerpt::Excerpt;
 use crate::program::{
     HttpDifference, IncomingMessage, Op, Program, Protocol, VariableScope, message_of,
 };
-use crate::user::{ConnectFailure, ErrorKind, Sample};
+use crate::user::{ConnectFailure, ErrorKind, Sample, is_step_timeout};
 
 /// Samples of one core: the first error of each kind.
 #[derive(Debug, Default)]
@@ -168,7 +168,7 @@ pub(super) fn describe_sample(
             (expected, format!("{}: {error}", excerpt.head(head)))
         }
         Sample::HttpPart(kind, part) => {
-            let expected = match kind.is_timeout() {
+            let expected = match is_step_timeout(*kind) {
                 true => program.describe_awaited(pc, excerpt),
                 false => expected,
             };
@@ -277,48 +277,13 @@ pub(super) fn other_expect(program: &Program, pc: u32, got: IncomingMessage<'_>)
 pub(super) fn describe_error(place: ErrorPlace<'_>, kind: ErrorKind) -> (String, String) {
     let ErrorPlace { program, pc, .. } = place;
     let excerpt = Excerpt::short(program.secrets());
-    let expected = match kind.is_timeout() || kind == ErrorKind::CueTimeout {
+    let expected = match is_step_timeout(kind) || kind == ErrorKind::CueTimeout {
         true => program.describe_awaited(pc, excerpt),
         false => program.describe_expected(pc, excerpt),
     };
-    let got = match kind {
-        ErrorKind::ClosedByPeer => "the end of the connection (FIN)",
-        ErrorKind::ResetByPeer => "a reset of the connection (RST)",
-        ErrorKind::ExpectTimeout
-        | ErrorKind::JoinTimeout
-        | ErrorKind::PushTimeout
-        | ErrorKind::LeaveTimeout
-        | ErrorKind::HeartbeatTimeout
-        | ErrorKind::PingTimeout => "nothing",
-        ErrorKind::CueTimeout => "too few other users, or no signal",
-        ErrorKind::SendFailed => "EPIPE: the connection is closed",
-        ErrorKind::SendOverflow => "no acceptance of what was sent: the send queue is full",
-        ErrorKind::InboxOverflow => "more messages than the user keeps while no step waits",
-        ErrorKind::HeldOverflow => {
-            "more than the users of a core may keep together (held_bytes_max)"
-        }
-        ErrorKind::NotConnected => "no connection: an earlier error has closed it",
-        ErrorKind::NotJoined => "no channel: an earlier error has ended it",
-        ErrorKind::SocketError => "an error of the socket",
-        ErrorKind::Internal => "a fault of throng itself",
-        ErrorKind::ChannelError => "phx_error: the channel crashed",
-        ErrorKind::ChannelClosed => "phx_close: the channel was closed",
-        ErrorKind::BadValue => "a value that cannot be sent",
-        ErrorKind::HttpTimeout => "no complete answer",
-        ErrorKind::HttpClosed => "the end of the connection (FIN) before a complete answer",
-        ErrorKind::ExpectMismatch
-        | ErrorKind::WebSocketViolation
-        | ErrorKind::WebSocketTooLarge
-        | ErrorKind::BadMessage
-        | ErrorKind::JoinRefused
-        | ErrorKind::PushRefused
-        | ErrorKind::LeaveRefused
-        | ErrorKind::ProbeRefused
-        | ErrorKind::HttpStatus
-        | ErrorKind::HttpMismatch
-        | ErrorKind::HttpViolation
-        | ErrorKind::HttpTooLarge
-        | ErrorKind::HttpUnasked => "something else",
+    let got = match kind.got() {
+        "" => "something else",
+        got => got,
     };
     let expected = match kind {
         ErrorKind::HeartbeatTimeout => "a reply to the last heartbeat".to_owned(),
@@ -475,7 +440,7 @@ mod tests {
         let statuses: Vec<_> =
             (400..430).filter_map(|status| first(ErrorName::HttpStatus(status))).collect();
         assert_eq!(statuses.len(), STATUSES_MAX);
-        assert_eq!(statuses[1].kind, "http_status.401");
+        assert_eq!(statuses[1].kind, ErrorKind::HttpStatus.with(401));
         assert!(first(ErrorName::HttpStatus(400)).is_none(), "it has one");
         assert!(first(ErrorName::Kind(ErrorKind::HttpTimeout)).is_some());
     }
@@ -503,7 +468,7 @@ mod tests {
     #[test]
     fn every_kind_of_error_has_an_exchange() {
         let program = program("  - connect\n  - expect: a\n");
-        for kind in ErrorKind::ALL {
+        for kind in ErrorKind::OF_USERS {
             let (expected, got) = describe_error(place(&program, 1), kind);
             assert!(!expected.is_empty() && !got.is_empty(), "{kind:?}");
         }

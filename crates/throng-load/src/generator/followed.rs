@@ -277,7 +277,7 @@ mod tests {
         assert!(followed.follow(7, true, &used, at(3_000), &mut stats));
         assert!(!followed.follow(7, true, &lost(1001), at(8_000), &mut stats));
         let expected = EarlyClose {
-            error: "ws_close_1001".into(),
+            error: ErrorKind::CloseFrame.with(1001),
             open_ms: 7_000,
             idle_ms: 5_000,
             idle_ms_before: 2_000,

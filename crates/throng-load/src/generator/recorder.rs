@@ -1,7 +1,7 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_report::{ErrorExchange, Histogram, UnansweredWaits};
+use throng_report::{ErrorExchange, Histogram, Operation};
 
 use super::core_stats::CoreStats;
 use super::error_facts::{reader_line, with_facts};
@@ -10,8 +10,10 @@ use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
     describe_reason, describe_sample,
 };
-use crate::program::{HttpDifference, IncomingMessage, LatencyKind, Op, VariableScope};
-use crate::user::{ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample};
+use crate::program::{HttpDifference, IncomingMessage, Op, VariableScope};
+use crate::user::{
+    ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample, violation_error,
+};
 
 /// Recorder of the events of one user.
 pub(super) struct Recorder<'a> {
@@ -35,7 +37,7 @@ impl Recorder<'_> {
             }
             Record::End(end) => self.end(end),
             Record::TcpConnected { from, timing } => {
-                timing.record(from, &mut stats.tcp, &mut stats.arrival.tcp);
+                stats.record(Operation::Tcp, from, timing);
             }
             Record::Connected { from, timing } => {
                 stats.count_connect((from, timing), self.place.class);
@@ -134,13 +136,13 @@ impl Recorder<'_> {
         }
     }
 
-    fn unanswered(&mut self, kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant) {
+    fn unanswered(&mut self, kind: Option<Operation>, is_tcp_part: bool, from: Instant) {
         let waited_us = self.now.micros_since(from);
         if let Some(kind) = kind {
-            histogram(&mut self.stats.unanswered, kind).record_us(waited_us);
+            self.stats.unanswered[kind].record_us(waited_us);
         }
         if is_tcp_part {
-            self.stats.unanswered.tcp.record_us(waited_us);
+            self.stats.unanswered[Operation::Tcp].record_us(waited_us);
         }
     }
 
@@ -170,7 +172,7 @@ impl Recorder<'_> {
             counters.turns_waiting += count;
         }
         if let Some(kind) = missed.kind {
-            record_turns(histogram(&mut self.stats.unanswered, kind), missed, self.now);
+            record_turns(&mut self.stats.unanswered[kind], missed, self.now);
         }
         for step in self.place.program.steps_of_turn(&missed.looping) {
             record_turns(&mut self.stats.step(step).unanswered, missed, self.now);
@@ -182,7 +184,7 @@ impl Recorder<'_> {
         let name = match sample {
             Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
-            Sample::Violation(violation) => ErrorName::Kind(ErrorKind::of_violation(*violation)),
+            Sample::Violation(violation) => ErrorName::Kind(violation_error(*violation)),
             Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
             Sample::UpgradeRefused(answer, _) => {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))
@@ -222,16 +224,6 @@ impl Recorder<'_> {
         let first = self.samples.first(name, place, |_| describe(place))?;
         self.stats.samples.push(first);
         self.stats.samples.last_mut()
-    }
-}
-
-fn histogram(unanswered: &mut UnansweredWaits, kind: LatencyKind) -> &mut Histogram {
-    match kind {
-        LatencyKind::Connect => &mut unanswered.connect,
-        LatencyKind::Message => &mut unanswered.message,
-        LatencyKind::Join => &mut unanswered.join,
-        LatencyKind::Push => &mut unanswered.push,
-        LatencyKind::Http => &mut unanswered.http,
     }
 }
 

@@ -238,27 +238,14 @@ impl TraceFormat<'_> {
 
     fn error(&self, pc: u32, kind: ErrorKind) -> String {
         let name = ErrorName::Kind(kind);
-        match kind {
+        let is_probe = kind == ErrorKind::ProbeRefused;
+        let is_of_answer = kind.got().is_empty() && !is_probe;
+        if is_of_answer || matches!(kind, ErrorKind::ExpectTimeout | ErrorKind::BadValue) {
             // A line before it says more.
-            ErrorKind::ExpectMismatch
-            | ErrorKind::ExpectTimeout
-            | ErrorKind::WebSocketViolation
-            | ErrorKind::WebSocketTooLarge
-            | ErrorKind::BadMessage
-            | ErrorKind::JoinRefused
-            | ErrorKind::PushRefused
-            | ErrorKind::LeaveRefused
-            | ErrorKind::HttpStatus
-            | ErrorKind::HttpMismatch
-            | ErrorKind::HttpViolation
-            | ErrorKind::HttpTooLarge
-            | ErrorKind::HttpUnasked
-            | ErrorKind::BadValue => format!("  error {name}"),
-            _ => {
-                let (expected, got) = describe_error(self.place(pc), kind);
-                format!("  error {name}: expected {expected}, received {got}")
-            }
+            return format!("  error {name}");
         }
+        let (expected, got) = describe_error(self.place(pc), kind);
+        format!("  error {name}: expected {expected}, received {got}")
     }
 
     fn connect_failure(&self, pc: u32, why: ConnectFailure, is_upgrade: bool) -> String {

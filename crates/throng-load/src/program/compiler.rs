@@ -1,14 +1,15 @@
 //! What the compiler of a step may do: append ops, and put what they refer to into the tables.
 
 use std::time::Duration;
+use throng_report::Operation;
 
 use super::handshake::Handshake;
 use super::http_request::HttpRequest;
 use super::table_index::TableIndexes;
 use super::{
-    BytesPattern, ChannelRequest, Choice, Condition, LatencyKind, LimitedAction, Loop,
-    MessagePattern, Op, OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template,
-    ThinkTime, TopicTemplate, Transaction, Turns,
+    BytesPattern, ChannelRequest, Choice, Condition, LimitedAction, Loop, MessagePattern, Op,
+    OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template, ThinkTime,
+    TopicTemplate, Transaction, Turns,
 };
 use crate::scenario::Target;
 use crate::steps::connect::upgrade::UpgradeOptions;
@@ -174,7 +175,7 @@ impl<'a> Compiler<'a> {
 
     /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
     /// `send`.
-    pub(crate) fn request(&mut self, request: ChannelRequest, latency: Option<LatencyKind>) {
+    pub(crate) fn request(&mut self, request: ChannelRequest, latency: Option<Operation>) {
         let topic = &self.program.topic(request.topic).name;
         let texts = [topic, &request.event, &request.payload];
         let bytes_max = texts.map(Template::bytes_max).iter().sum();

@@ -1,6 +1,7 @@
 //! The operations of a program, and what each of them means for those around it.
 
 use std::time::Duration;
+use throng_report::Operation;
 
 use super::message_sum::MessageSum;
 use super::step_index::StepIndex;
@@ -157,7 +158,7 @@ pub(crate) struct OpFacts {
     /// Its part in the exchange of messages.
     pub(crate) role: OpRole,
     /// Latency that a wait in it belongs to.
-    pub(crate) latency: Option<LatencyKind>,
+    pub(crate) latency: Option<Operation>,
     /// Name of its step, if it has one. The compiler sets it.
     pub(crate) step: Option<StepIndex>,
     /// Upper bound of the bytes of all messages that it sends at once; 0 if it sends none. The
@@ -280,20 +281,14 @@ impl From<OpFacts> for OpSum {
             | OpRole::Separates
             | OpRole::Closes(_)
             | OpRole::Ends => match facts.latency {
-                Some(LatencyKind::Push) => Traffic::Answered,
-                Some(
-                    LatencyKind::Connect
-                    | LatencyKind::Join
-                    | LatencyKind::Message
-                    | LatencyKind::Http,
-                )
-                | None => Traffic::Silent,
+                Some(Operation::Push) => Traffic::Answered,
+                _ => Traffic::Silent,
             },
         };
         let closes = matches!(facts.role, OpRole::Closes(_));
         let replaces = facts.role == OpRole::Asks { is_replaced: true };
         // What a connect and a join send is a part of the arrival.
-        let arrives = matches!(facts.latency, Some(LatencyKind::Connect | LatencyKind::Join));
+        let arrives = matches!(facts.latency, Some(Operation::Connect | Operation::Join));
         let sends = facts.bytes_max > 0 && !arrives;
         let messages = if sends { MessageSum::ONE } else { MessageSum::NONE };
         Self { time_min: facts.time_min, closes, traffic, messages, replaces }
@@ -310,21 +305,6 @@ pub enum Traffic {
     Sent,
     /// Messages whose answers the users wait for.
     Answered,
-}
-
-/// The latency histograms that a wait may belong to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LatencyKind {
-    /// Latency of a connect.
-    Connect,
-    /// Latency of an answer to a message.
-    Message,
-    /// Latency of the reply to a join.
-    Join,
-    /// Latency of the reply to a push.
-    Push,
-    /// Latency of the answer to an HTTP request.
-    Http,
 }
 
 /// Framing of the bytes of a `send`.

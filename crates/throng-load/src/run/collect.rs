@@ -166,13 +166,10 @@ impl Collector {
     /// Adds the stats that a core has handed over.
     pub fn add_stats(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
-        interval.connect.merge(&stats.connect);
-        interval.tcp.merge(&stats.tcp);
-        interval.message.merge(&stats.message);
+        for (operation, seen) in stats.seen.iter() {
+            interval.seen_mut(operation).merge(seen);
+        }
         interval.from_send.merge(&stats.from_send);
-        interval.join.merge(&stats.join);
-        interval.push.merge(&stats.push);
-        interval.http.merge(&stats.http);
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
         interval.unanswered.merge(&stats.unanswered);
@@ -214,7 +211,7 @@ impl Collector {
         sum.add_errors_to(&mut interval.errors);
         sum.add_connect_failures_to(&mut interval.connect_failed);
         for count in sum.statuses.iter() {
-            interval.http_statuses.add(&count.status.to_string(), count.answers);
+            interval.http_statuses.add(count.status.to_string(), count.answers);
         }
         self.name_parts(&sum, &mut interval);
         interval.counters = sum.counters;
@@ -289,7 +286,7 @@ fn connects(address: SocketAddr, tally: &AddressTally) -> AddressConnects {
     let mut connects = AddressConnects { address: address.to_string(), ..Default::default() };
     connects.ok = tally.ok;
     for (why, count) in &tally.failed {
-        connects.failed.add(&why.to_string(), *count);
+        connects.failed.add(why.to_string(), *count);
     }
     connects
 }

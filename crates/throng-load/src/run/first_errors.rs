@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use throng_report::http_status::status_of_kind;
-use throng_report::{ErrorExchange, RunEventKind};
+use throng_report::{ErrorExchange, ErrorKey, ErrorKind, RunEventKind};
 
 use crate::generator::STATUSES_MAX;
 
@@ -26,7 +25,7 @@ impl FirstErrors {
     }
 
     fn has_room(&self, kind: &str) -> bool {
-        let is_status = |kind: &str| status_of_kind(kind).is_some();
+        let is_status = |kind: &str| ErrorKey::parse(kind).kind == Some(ErrorKind::HttpStatus);
         let statuses = || self.kinds.iter().filter(|kind| is_status(kind)).count();
         self.kinds.len() < KINDS_MAX && (!is_status(kind) || statuses() < STATUSES_MAX)
     }
@@ -66,7 +65,7 @@ mod tests {
     #[test]
     fn a_run_has_the_answers_of_a_few_statuses_however_many_cores_it_has() {
         let sample = |status| ErrorExchange {
-            kind: format!("http_status.{status}"),
+            kind: ErrorKind::HttpStatus.with(status),
             ..ErrorExchange::default()
         };
         let mut shown = FirstErrors::default();

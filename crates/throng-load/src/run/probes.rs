@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_report::{LoadInterval, Merge, ProbeCounters, ProbeReport};
+use throng_report::{LoadInterval, Merge, Operation, ProbeCounters, ProbeReport};
 
 use crate::generator::ProbeTally;
 use crate::program::Probe;
@@ -41,7 +41,7 @@ impl Probes {
     pub(super) fn add_tallies(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {
             interval.broadcast.merge(&tally.latency);
-            interval.arrival.broadcast.merge(&tally.arrival);
+            interval.arrival[Operation::Broadcast].merge(&tally.arrival);
             self.totals.merge(&tally.counters);
             if tally.number <= self.folded_up_to {
                 continue;

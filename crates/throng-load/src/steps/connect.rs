@@ -8,7 +8,7 @@ use crate::program::{LimitedAction, UnsendablePart};
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
-use crate::user::error::ConnectFailure;
+use crate::user::error::{ConnectFailure, violation_error};
 use crate::user::http;
 use crate::user::named;
 use crate::user::outcomes;
@@ -47,7 +47,7 @@ impl Action for Connect {
         compiler.limit(LimitedAction::Connect);
         let handshake = self.upgrade.as_ref().map_or(0, |upgrade| compiler.handshake(upgrade));
         let op = Op::Connect { timeout_ns: nanos(self.timeout), handshake };
-        let latency = Some(LatencyKind::Connect);
+        let latency = Some(Operation::Connect);
         compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Separates) });
     }
 }
@@ -285,7 +285,7 @@ pub(crate) fn violated(
                 cx.count(|c| c.messages_incomplete += 1);
             }
             cx.sample(Sample::Violation(violation));
-            cx.count_error(ErrorKind::of_violation(violation));
+            cx.count_error(violation_error(violation));
             failure::close_faulty(cx)
         }
     }

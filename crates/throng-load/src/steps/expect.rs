@@ -52,7 +52,7 @@ impl Action for Expect {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let op = self.op(compiler);
-        let latency = Some(LatencyKind::Message);
+        let latency = Some(Operation::Message);
         compiler.push(op, OpFacts { latency, ..OpFacts::of_role(OpRole::Expects) });
     }
 }

@@ -92,7 +92,7 @@ impl Action for Http {
             timeout: self.timeout,
             traits: RequestTraits::of(&self.path, &self.headers, self.body.as_ref()),
         });
-        let latency = Some(LatencyKind::Http);
+        let latency = Some(Operation::Http);
         let facts =
             OpFacts::of_role(OpRole::Asks { is_replaced: compiler.protocol() != Protocol::Http });
         compiler.push(Op::Http { request }, OpFacts { latency, bytes_max, ..facts });

@@ -47,7 +47,7 @@ impl Action for Join {
             timeout: self.timeout,
             response: self.response.clone(),
         };
-        compiler.request(request, Some(LatencyKind::Join));
+        compiler.request(request, Some(Operation::Join));
     }
 }
 

@@ -3,9 +3,10 @@
 pub(super) use std::time::Duration;
 
 pub(super) use throng_engine::Deadline;
+pub(super) use throng_report::Operation;
 
 pub(super) use crate::program::compiler::Compiler;
-pub(super) use crate::program::{LatencyKind, Op, OpFacts, OpRole, nanos};
+pub(super) use crate::program::{Op, OpFacts, OpRole, nanos};
 pub(super) use crate::scenario::flow::Flow;
 pub(super) use crate::scenario::node::Node;
 pub(super) use crate::scenario::reader::Reader;

@@ -49,7 +49,7 @@ impl Action for Push {
             timeout: self.timeout,
             response: self.response.clone(),
         };
-        compiler.request(request, Some(LatencyKind::Push));
+        compiler.request(request, Some(Operation::Push));
     }
 }
 

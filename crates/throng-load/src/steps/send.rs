@@ -51,7 +51,7 @@ impl Action for Send {
             SendPayload::Random(bytes) => (Op::SendRandom { bytes: *bytes }, *bytes as usize),
         };
         let role = OpRole::Sends { is_answered: self.reply };
-        let latency = Some(LatencyKind::Message);
+        let latency = Some(Operation::Message);
         compiler.push(op, OpFacts { latency, bytes_max, ..OpFacts::of_role(role) });
     }
 }

@@ -32,7 +32,7 @@ use throng_engine::{CloseReason, Deadline};
 
 use super::context::{StepOutcome, UserContext};
 use super::cues;
-use super::error::{ConnectFailure, ErrorKind};
+use super::error::{ConnectFailure, ErrorKind, end_error};
 use super::http;
 use super::loops;
 use super::outcomes;
@@ -77,12 +77,12 @@ impl Ending {
             (UserWait::Response { .. }, _, CloseReason::Finished | CloseReason::Requested) => {
                 Self::Lost(ErrorKind::HttpClosed)
             }
-            (UserWait::Response { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (UserWait::Response { .. }, _, reason) => Self::Lost(end_error(reason)),
             (_, Link::Http, _) => Self::Planned,
             (UserWait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
-            (UserWait::Answer { .. }, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (UserWait::Answer { .. }, _, reason) => Self::Lost(end_error(reason)),
             (_, Link::HalfClosed, CloseReason::Finished) => Self::Planned,
-            (_, _, reason) => Self::Lost(ErrorKind::of(reason)),
+            (_, _, reason) => Self::Lost(end_error(reason)),
         }
     }
 }

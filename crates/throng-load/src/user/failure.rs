@@ -6,7 +6,7 @@ use throng_base::Instant;
 use throng_engine::Deadline;
 
 use super::context::{StepOutcome, UserContext};
-use super::error::ErrorKind;
+use super::error::{ErrorKind, is_step_timeout};
 use super::inbox::Inbox;
 use super::named;
 use super::outcomes;
@@ -40,7 +40,7 @@ pub(crate) fn fail_step_then(
     go_on: fn(&mut UserContext<'_>) -> StepOutcome,
 ) -> StepOutcome {
     cx.count_error(kind);
-    outcomes::fail_wait(cx, kind.is_timeout());
+    outcomes::fail_wait(cx, is_step_timeout(kind));
     cx.user.set_erred();
     let continues = cx.on_error() == OnError::Continue;
     if let Op::ExpectBytes { timeout_ns, .. } | Op::ExpectMessage { timeout_ns, .. } = cx.op()

@@ -1,6 +1,7 @@
 //! `every` and `repeat`: the turns of a loop, by the clock or one after another.
 
 use std::time::Duration;
+use throng_report::Operation;
 
 use throng_engine::Deadline;
 
@@ -8,7 +9,7 @@ use super::context::{StepOutcome, UserContext};
 use super::loop_counter::LoopCounter;
 use super::record::{MissedTurns, Record};
 use super::state::{Packed, UserWait};
-use crate::program::{LatencyKind, Loop, Turns};
+use crate::program::{Loop, Turns};
 
 /// Begins a loop with turn 0, which is due now.
 pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
@@ -120,7 +121,7 @@ fn count_missed_turns_of(
     cx: &mut UserContext<'_>,
     looping: &Loop,
     begun: u64,
-    kind: Option<LatencyKind>,
+    kind: Option<Operation>,
     has_failed: bool,
 ) {
     let over_at = cx.rules.schedule_over_at;

@@ -6,6 +6,7 @@
 //! for it after that.
 
 use throng_base::Instant;
+use throng_report::Operation;
 
 use super::context::{Rules, UserAction, UserContext};
 use super::loops;
@@ -14,7 +15,7 @@ use super::record::{IterationEnd, Record};
 use super::state::{User, UserState, UserWait};
 use super::trace::TraceEvent;
 use super::transactions;
-use crate::program::{LatencyKind, Op, Program, Protocol};
+use crate::program::{Op, Program, Protocol};
 
 /// Response that a user waits for from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +59,9 @@ impl ServerWait {
             UserWait::Pong => Self::Unasked,
             UserWait::Answer { .. } => Self::Answer,
             UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
-                LatencyKind::Join => Self::Join,
-                LatencyKind::Push => Self::Push,
-                LatencyKind::Connect | LatencyKind::Message | LatencyKind::Http => return None,
+                Operation::Join => Self::Join,
+                Operation::Push => Self::Push,
+                _ => return None,
             },
             UserWait::HttpConnect { .. } => Self::HttpConnect,
             UserWait::Response { .. } => Self::Response,

@@ -4,11 +4,12 @@ use throng_base::Instant;
 use throng_proto::http::{HttpResponse, PartialResponse, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
+use throng_report::Operation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
 use crate::program::{
-    HttpDifference, IncomingMessage, LatencyKind, Loop, StepIndex, UnsendablePart, VariableScope,
+    HttpDifference, IncomingMessage, Loop, StepIndex, UnsendablePart, VariableScope,
 };
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
@@ -65,7 +66,7 @@ pub(crate) enum Record<'a> {
     Sample(Sample<'a>, VariableScope<'a>),
     /// A wait for the server since `from` ended without an answer; `is_tcp_part` if TCP's part of a
     /// WebSocket's connect was missing.
-    Unanswered { kind: Option<LatencyKind>, is_tcp_part: bool, from: Instant },
+    Unanswered { kind: Option<Operation>, is_tcp_part: bool, from: Instant },
     /// A step with a name, or a transaction, is done. Without `from`, its latency would mean
     /// nothing.
     StepDone { step: StepIndex, from: Option<Instant>, timing: AnswerTiming },
@@ -127,7 +128,7 @@ pub(crate) struct MissedTurns {
     /// True if an error ended their loop; false if their user is stopped.
     pub(crate) has_failed: bool,
     /// Histogram of their first latency.
-    pub(crate) kind: Option<LatencyKind>,
+    pub(crate) kind: Option<Operation>,
     pub(crate) looping: Loop,
     /// Beginning of the loop.
     pub(crate) begun_at: Instant,

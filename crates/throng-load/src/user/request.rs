@@ -3,11 +3,12 @@
 use throng_engine::Deadline;
 use throng_proto::phoenix::client::{self, ChannelEnd, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
+use throng_report::ErrorKind;
 
 use super::channels::Channel;
 use super::context::{StepOutcome, UserContext};
 use super::encoder::as_text;
-use super::error::ErrorKind;
+use super::error::{refusal_error, timeout_error};
 use super::failure;
 use super::record::{Record, Sample};
 use super::state::{Packed, UserWait};
@@ -123,13 +124,13 @@ pub(crate) fn reply_received(
     let (from, timing) = (cx.user.intended, cx.timing());
     let is_ok = &reply.status == "ok";
     if !is_ok {
-        cx.sample(Sample::Refusal(ErrorKind::refused(kind), reply));
+        cx.sample(Sample::Refusal(refusal_error(kind), reply));
     }
     cx.record(Record::Replied { timing, from });
     if !is_ok {
         // Of a join; no channel has the ref of another request.
         cx.user.channels.remove(number);
-        return failure::fail_step(cx, ErrorKind::refused(kind));
+        return failure::fail_step(cx, refusal_error(kind));
     }
     if let Some(rule) = &cx.rules.program.request(request).response
         && let Err(got) = take_response(cx, rule, &reply.response)
@@ -199,7 +200,7 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
     let Op::Request { request } = cx.op() else { return StepOutcome::Wait };
     let kind = cx.rules.program.request(request).kind;
     cx.user.channels.remove(number);
-    failure::fail_step(cx, ErrorKind::timeout(kind))
+    failure::fail_step(cx, timeout_error(kind))
 }
 
 /// Handles the end of a channel by the server. Ignores channels that the user has left.

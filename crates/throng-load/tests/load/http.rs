@@ -1,6 +1,7 @@
 //! HTTP requests over real sockets, against servers of other people.
 
 use serde_json::Value;
+use throng_report::ErrorKind;
 
 use crate::foreign::ForeignServer;
 use crate::run::{Run, run_text};
@@ -80,14 +81,24 @@ fn a_websocket_without_its_cookie_or_its_token_is_refused() {
     for connect in ["{query: {token: \"${token}\"}, headers: {cookie: none}}", "{}"] {
         let steps = format!("user: [{login}, connect: {connect}, stay]\non_error: stop\n");
         let run = run(&target, &steps);
-        assert_eq!(run.last.connect_failed.get("http_401"), USERS, "{:?}", run.last.connect_failed);
+        assert_eq!(
+            run.last.connect_failed.get(ErrorKind::UpgradeStatus.with(401)),
+            USERS,
+            "{:?}",
+            run.last.connect_failed
+        );
         assert_eq!(run.last.counters.http_ok, USERS);
         assert_sums(&run);
     }
     let wrong = "user: [post: {path: /login, json: {user: a, password: b}}, connect, stay]\n\
                  on_error: stop\n";
     let run = run(&target, wrong);
-    assert_eq!(run.last.errors.get("http_status.403"), USERS, "{:?}", run.last.errors);
+    assert_eq!(
+        run.last.errors.get(ErrorKind::HttpStatus.with(403)),
+        USERS,
+        "{:?}",
+        run.last.errors
+    );
     assert_eq!((run.last.counters.http_4xx, run.last.counters.http_failed), (USERS, USERS));
     assert_sums(&run);
     let seen_by = server.seen();
@@ -160,7 +171,10 @@ fn a_share_of_500s_is_counted_and_the_others_are_measured() {
     assert_eq!((done, counters.http_3xx), (9 * USERS, USERS));
     assert!((8 * USERS / 5..=9 * USERS / 4).contains(&crashed), "{crashed}");
     let errors = &run.last.errors;
-    assert_eq!((errors.get("http_status.500"), errors.get("http_status.302")), (crashed, USERS));
+    assert_eq!(
+        (errors.get(ErrorKind::HttpStatus.with(500)), errors.get(ErrorKind::HttpStatus.with(302))),
+        (crashed, USERS)
+    );
     assert_eq!(errors.total(), crashed + USERS, "{errors:?}");
     let statuses = &run.last.http_statuses;
     assert_eq!((statuses.get("200"), statuses.get("500")), (counters.http_ok, crashed));

@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
+use throng_report::{ErrorKind, Operation};
 
 use crate::run::{answer_after, run, server, server_on};
 
@@ -92,12 +93,16 @@ fn a_wrong_answer_and_a_missing_one_are_different_errors() {
              on_error: stop\n"
         )
     };
-    assert_eq!(run(wrong, &rest("60s")).last.errors.get("expect_mismatch"), 10);
+    assert_eq!(run(wrong, &rest("60s")).last.errors.get(ErrorKind::ExpectMismatch), 10);
     let silent = server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 100]) {});
-    assert_eq!(run(silent, &rest("300ms")).last.errors.get("expect_timeout"), 10);
+    assert_eq!(run(silent, &rest("300ms")).last.errors.get(ErrorKind::ExpectTimeout), 10);
     let closing = server(drop);
     let lost = run(closing, &rest("60s")).last.errors;
-    assert_eq!(lost.get("closed_by_peer") + lost.get("reset_by_peer"), 10, "{lost:?}");
+    assert_eq!(
+        lost.get(ErrorKind::ClosedByPeer.name()) + lost.get(ErrorKind::ResetByPeer.name()),
+        10,
+        "{lost:?}"
+    );
 }
 
 #[test]
@@ -114,10 +119,10 @@ fn a_connection_that_the_server_closes_is_reported_with_its_idle_time_and_its_ag
         "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}]\n\
          user: [connect, {send: hi}, {expect: ok}, {wait: 60s}]\non_error: stop\n",
     );
-    assert_eq!(run.last.errors.get("closed_by_peer"), 10);
+    assert_eq!(run.last.errors.get(ErrorKind::ClosedByPeer), 10);
     assert_eq!(run.early_closes.len(), 10);
     for close in &run.early_closes {
-        assert_eq!(close.error, "closed_by_peer");
+        assert_eq!(close.error, ErrorKind::ClosedByPeer.name());
         // Whole milliseconds of two clocks may differ by one.
         assert!(close.idle_ms >= 150 && close.open_ms >= close.idle_ms + 50, "{close:?}");
     }
@@ -183,8 +188,8 @@ fn users_that_wait_for_an_answer_when_the_run_ends_are_counted_with_the_longest_
         "no answer ended the waits"
     );
     assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
-    assert_eq!(run.unanswered.message.count(), 10 + counters.turns_waiting);
-    assert!(run.unanswered.message.max() > 1_000_000, "{counters:?}");
+    assert_eq!(run.unanswered[Operation::Message].count(), 10 + counters.turns_waiting);
+    assert!(run.unanswered[Operation::Message].max() > 1_000_000, "{counters:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
+use throng_report::ErrorKind;
 
 use throng_load::run::LoadOptions;
 
@@ -145,7 +146,7 @@ fn a_user_that_continues_after_errors_fails_once_an_iteration_and_rests_after_it
     let counters = &run.last.counters;
     assert!((2..=8).contains(&counters.iterations), "{counters:?}");
     assert_eq!((counters.users_failed, counters.users_finished), (counters.iterations, 0));
-    assert_eq!(run.last.errors.get("not_connected"), 2 * counters.iterations);
+    assert_eq!(run.last.errors.get(ErrorKind::NotConnected), 2 * counters.iterations);
     counters_add_up(&run);
 }
 
@@ -165,7 +166,7 @@ fn each_policy_counts_a_missing_answer_once_an_iteration() {
         // An iteration takes at least 1.1 s, including the rest after it.
         let iterations = if policy == "stop" { 4..=4 } else { 5..=20 };
         assert!(iterations.contains(&counters.iterations), "{policy}: {counters:?}");
-        let timeouts = run.last.errors.get("expect_timeout");
+        let timeouts = run.last.errors.get(ErrorKind::ExpectTimeout);
         assert_eq!(counters.users_failed, timeouts, "{policy}");
         assert_eq!(run.last.errors.total(), timeouts, "{policy}: {:?}", run.last.errors);
         counters_add_up(&run);
@@ -223,7 +224,7 @@ fn a_socket_that_is_connected_to_itself_is_no_server() {
             &options,
         );
         let counters = &run.last.counters;
-        assert_eq!(run.last.connect_failed.get("self_connected"), 1, "{:?}", run.last);
+        assert_eq!(run.last.connect_failed.get(ErrorKind::SelfConnected), 1, "{:?}", run.last);
         assert_eq!((counters.connects_ok, counters.connects_failed), (0, 1), "{counters:?}");
         assert_eq!((counters.messages_answered, run.connect.count()), (0, 0));
         counters_add_up(&run);

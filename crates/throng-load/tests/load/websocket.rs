@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use throng_report::ErrorKind;
 
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};
@@ -129,12 +130,12 @@ fn other_messages_are_skipped_on_request_and_a_mismatch_otherwise() {
         let rest =
             format!("user: [connect, send: hello, {wait}, expect: hello, close]\non_error: stop");
         let run = run(target, "/", &rest);
-        assert_eq!(run.last.errors.get("expect_mismatch"), 1, "{:?}", run.last.errors);
+        assert_eq!(run.last.errors.get(ErrorKind::ExpectMismatch), 1, "{:?}", run.last.errors);
         assert_eq!(run.last.errors.total(), 1, "{:?}", run.last.errors);
     }
     let rest = "user: [connect, send: hello, expect: {text: never, skip_others: true, \
         timeout: 200ms}]\non_error: stop";
-    assert_eq!(run(target, "/", rest).last.errors.get("expect_timeout"), 1);
+    assert_eq!(run(target, "/", rest).last.errors.get(ErrorKind::ExpectTimeout), 1);
 }
 
 #[test]
@@ -152,7 +153,7 @@ fn a_chatty_server_does_not_overflow_a_user_that_skips_others() {
     };
     assert_no_errors(&run(target, "/", &steps("{text: hello, skip_others: true}")));
     let run = run(target, "/", &steps("hello"));
-    assert_eq!(run.last.errors.get("inbox_overflow"), 1, "{:?}", run.last.errors);
+    assert_eq!(run.last.errors.get(ErrorKind::InboxOverflow), 1, "{:?}", run.last.errors);
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn the_servers_close_is_an_error_by_its_code_unless_the_user_closes() {
     let target = server(|stream| serve(stream, closing));
     let run_steps = |steps: &str| run(target, "/", &format!("user: {steps}\non_error: stop"));
     let left = run_steps("[connect, send: go, wait: 2s, close]");
-    assert_eq!(left.last.errors.get("ws_close_1001"), 1, "{:?}", left.last.errors);
+    assert_eq!(left.last.errors.get(ErrorKind::CloseFrame.with(1001)), 1, "{:?}", left.last.errors);
     assert_eq!(left.last.errors.total(), 1);
     assert_no_errors(&run_steps("[connect, send: hello, close]"));
     assert_no_errors(&run_steps("[connect, send: hello, close: reset]"));
@@ -181,9 +182,9 @@ fn an_upgrade_that_does_not_come_about_is_named() {
     });
     let silent = server(|mut stream| while let Ok(1..) = stream.read(&mut [0; 1_000]) {});
     for (target, path, timeout, failure) in [
-        (target, "/refused", "30s", "http_429"),
-        (target, "/closed", "30s", "upgrade_closed"),
-        (nonsense, "/", "30s", "upgrade_violation"),
+        (target, "/refused", "30s", &*ErrorKind::UpgradeStatus.with(429)),
+        (target, "/closed", "30s", ErrorKind::UpgradeClosed.name()),
+        (nonsense, "/", "30s", ErrorKind::UpgradeViolation.name()),
         (silent, "/", "300ms", "timeout"),
     ] {
         let steps = format!("user: [connect: {{timeout: {timeout}}}, stay]\non_error: stop");
@@ -206,7 +207,7 @@ fn a_server_that_breaks_the_rules_is_a_violation() {
         });
     });
     let run = run(target, "/", "user: [connect, send: break, expect: x]\non_error: stop");
-    assert_eq!(run.last.errors.get("ws_violation"), 1, "{:?}", run.last.errors);
+    assert_eq!(run.last.errors.get(ErrorKind::WebSocketViolation), 1, "{:?}", run.last.errors);
     assert_eq!(run.last.errors.total(), 1);
 }
 
@@ -222,7 +223,12 @@ fn another_target_keeps_the_path_and_must_speak_the_same() {
         ..LoadOptions::default()
     };
     let run = run_scenario(&scenario, &with(format!("ws://{target}")));
-    assert_eq!(run.last.connect_failed.get("http_429"), 1, "{:?}", run.last.connect_failed);
+    assert_eq!(
+        run.last.connect_failed.get(ErrorKind::UpgradeStatus.with(429)),
+        1,
+        "{:?}",
+        run.last.connect_failed
+    );
     let error = LoadPlan::new(&scenario, &with(format!("tcp://{target}"))).unwrap_err();
     assert!(error.to_string().contains("`ws://`"), "{error}");
 }

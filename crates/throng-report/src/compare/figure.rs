@@ -7,7 +7,7 @@ use super::estimate::{Estimate, Precision};
 use super::sample::{GroupWork, IntervalGroup, LatencyCells};
 use super::side::CompareRun;
 use crate::threshold::{Measurand, Statistic, ThresholdError};
-use crate::{LatencyTotal, Summary};
+use crate::{LatencyTotal, Operation, Summary};
 
 /// A figure that every comparison shows, if it was measured.
 pub(super) struct Figure {
@@ -264,30 +264,44 @@ impl<'a> SideReader<'a> {
         if let Some((latency, statistic)) = reader.quantity.latency() {
             return self.latency_spread(&latency, statistic);
         }
-        let is_answered = self.groups().any(|group| group.work.answered > 0);
-        let plain = move |work: &GroupWork| if is_answered { work.answered } else { work.sent };
+        let is_answered = self.groups().any(|group| group.work.ok[Operation::Message] > 0);
+        let plain = move |work: &GroupWork| {
+            if is_answered { work.ok[Operation::Message] } else { work.sent }
+        };
         let is_foreign = self.runs.iter().all(|run| run.summary.server.is_none());
         let all = move |work: &GroupWork| {
-            plain(work).saturating_add(work.pushes).saturating_add(work.http)
+            let done = Operation::requests().map(|operation| match operation {
+                Operation::Message => plain(work),
+                // The costs of joins are not those of messages.
+                Operation::Join => 0,
+                other => work.ok[other],
+            });
+            done.fold(0, u64::saturating_add)
         };
+        let mean = reader.name.strip_suffix(".rate_mean").and_then(Operation::named);
+        if let Some(operation) = mean {
+            return match operation {
+                Operation::Message => self.rate(plain),
+                other => self.rate(|work| work.ok[other]),
+            };
+        }
         match reader.name.as_str() {
-            "connect.rate_mean" => self.rate(|work| work.connects),
-            "join.rate_mean" => self.rate(|work| work.joins),
-            "push.rate_mean" => self.rate(|work| work.pushes),
-            "http.rate_mean" => self.rate(|work| work.http),
-            "message.rate_mean" => self.rate(plain),
             // Its value is the mean of the runs, and this their sum.
             "errors" => self.spread(|_| true, |work| (work.errors, 0)).map(|of_sum| {
                 let error = of_sum.error / self.runs.len().max(1) as f64;
                 Uncertainty { error, ..of_sum }
             }),
             "errors.share" => self.spread(|_| true, |work| (work.errors, work.attempts)),
-            "generator.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.generator_cpu_us),
+            "generator.cpu_us_per_connect" => {
+                self.cost(|w| w.ok[Operation::Connect], |w| w.generator_cpu_us)
+            }
             "generator.cpu_us_per_message" => self.cost(all, |work| work.generator_cpu_us),
-            "machine.cpu_us_per_connect" => self.cost(|w| w.connects, |w| w.machine_cpu_us),
+            "machine.cpu_us_per_connect" => {
+                self.cost(|w| w.ok[Operation::Connect], |w| w.machine_cpu_us)
+            }
             "machine.cpu_us_per_message" => self.cost(all, |work| work.machine_cpu_us),
             "server.cpu_us_per_connection" if is_foreign => {
-                self.cost(|w| w.connects, |w| w.foreign_cpu_us)
+                self.cost(|w| w.ok[Operation::Connect], |w| w.foreign_cpu_us)
             }
             "server.cpu_us_per_message" if is_foreign => self.cost(all, |w| w.foreign_cpu_us),
             "server.cpu_us_per_connection" => self.cost(|w| w.accepted, |w| w.server_cpu_us),

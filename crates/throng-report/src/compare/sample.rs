@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
 use crate::summary::{GrowthFold, IntervalGrowth};
-use crate::{Histogram, Interval, LatencySummary, LoadInterval, STEP_NAMES_MAX};
+use crate::{Histogram, Interval, LatencySummary, LoadInterval, PerOperation, STEP_NAMES_MAX};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
@@ -47,12 +47,9 @@ pub(super) struct LatencyCells {
 pub(super) struct GroupWork {
     /// The time in which the generator's counters grew.
     pub(super) grown_us: u64,
-    pub(super) connects: u64,
+    /// Operations that ended as expected.
+    pub(super) ok: PerOperation<u64>,
     pub(super) sent: u64,
-    pub(super) answered: u64,
-    pub(super) joins: u64,
-    pub(super) pushes: u64,
-    pub(super) http: u64,
     pub(super) errors: u64,
     pub(super) attempts: u64,
     pub(super) accepted: u64,
@@ -187,12 +184,8 @@ impl From<&IntervalGrowth> for GroupWork {
         }
         Self {
             grown_us: growth.grown_us,
-            connects: growth.connects,
+            ok: growth.ok,
             sent: growth.sent,
-            answered: growth.answered,
-            joins: growth.joins,
-            pushes: growth.pushes,
-            http: growth.http,
             errors,
             attempts,
             accepted: growth.accepted,
@@ -210,12 +203,8 @@ impl AddAssign for GroupWork {
         // A run file may be anything.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.grown_us, next.grown_us);
-        add(&mut self.connects, next.connects);
+        self.ok.iter_mut().for_each(|(operation, ok)| add(ok, next.ok[operation]));
         add(&mut self.sent, next.sent);
-        add(&mut self.answered, next.answered);
-        add(&mut self.joins, next.joins);
-        add(&mut self.pushes, next.pushes);
-        add(&mut self.http, next.http);
         add(&mut self.errors, next.errors);
         add(&mut self.attempts, next.attempts);
         add(&mut self.accepted, next.accepted);
@@ -229,18 +218,13 @@ impl AddAssign for GroupWork {
 
 /// Returns the latencies of each kind by their names in thresholds, and the waits that no answer
 /// ended.
-fn kinds(load: &LoadInterval) -> [(&'static str, &Histogram, Option<&Histogram>); 8] {
-    let (best, waits) = (load.latencies(), &load.unanswered);
-    [
-        ("connect", best.connect, Some(&waits.connect)),
-        ("tcp", best.tcp, Some(&waits.tcp)),
-        ("message", best.message, Some(&waits.message)),
-        ("join", best.join, Some(&waits.join)),
-        ("push", best.push, Some(&waits.push)),
-        ("http", best.http, Some(&waits.http)),
-        ("broadcast", best.broadcast, None),
-        ("generator.lag", &load.lag, None),
-    ]
+fn kinds(
+    load: &LoadInterval,
+) -> impl Iterator<Item = (&'static str, &Histogram, Option<&Histogram>)> {
+    let operations = load.unanswered.iter().map(|(operation, unanswered)| {
+        (operation.name(), load.latency(operation), Some(unanswered))
+    });
+    operations.chain([("generator.lag", &load.lag, None)])
 }
 
 fn merge(cells: &[(u32, u32)], histogram: &Histogram) -> Cells {
@@ -266,7 +250,7 @@ fn merge_cells(cells: &[(u32, u32)], added: impl Iterator<Item = (u32, u32)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ProcessMetric;
+    use crate::{Operation, ProcessMetric};
 
     fn interval(second: u64, us: u64) -> Interval {
         let mut load = LoadInterval::default();
@@ -282,7 +266,8 @@ mod tests {
             (1..=seconds).for_each(|second| sample.add(&interval(second, second)));
             assert!(sample.groups.len() <= GROUPS_MAX, "{}", sample.groups.len());
             assert!(seconds < 300 || sample.groups.len() >= GROUPS_MAX / 2);
-            let connects: u64 = sample.groups.iter().map(|group| group.work.connects).sum();
+            let connects: u64 =
+                sample.groups.iter().map(|group| group.work.ok[Operation::Connect]).sum();
             let cells = sample.latency("connect").flat_map(|cells| &cells.answered);
             let answers: u64 = cells.map(|cell| u64::from(cell.1)).sum();
             assert_eq!((connects, answers), (seconds, 3 * seconds));
@@ -308,7 +293,7 @@ mod tests {
         sample.add(&interval(1, 900));
         for (second, stamped) in [(2, 3), (3, 2)] {
             let mut timed = interval(second, 900);
-            timed.load.as_mut().unwrap().arrival.connect.record_n(700, stamped);
+            timed.load.as_mut().unwrap().arrival[Operation::Connect].record_n(700, stamped);
             sample.add(&timed);
         }
         let cells: Vec<_> = sample.latency("connect").map(|cells| &cells.answered[..]).collect();

@@ -13,7 +13,7 @@ use crate::metric::{Metric, MetricUnit};
 use crate::render::escape;
 use crate::{
     Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval,
-    MachineInterval, MachineUse, ProcessUse, ServerSnapshot, StepInterval, Tally,
+    MachineInterval, MachineUse, Operation, ProcessUse, ServerSnapshot, StepInterval, Tally,
 };
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
@@ -79,25 +79,12 @@ impl<W: Write> CsvExport<W> {
             self.fields(&format!("load.classes.{class}"), counters.fields())?;
         }
         load.machines.iter().try_for_each(|machine| self.machine_of_fleet(machine))?;
-        let best = load.latencies();
-        let waits = &load.unanswered;
-        for (name, latency) in [
-            ("connect", best.connect),
-            ("tcp", best.tcp),
-            ("message", best.message),
-            ("join", best.join),
-            ("push", best.push),
-            ("http", best.http),
-            ("broadcast", best.broadcast),
-            ("lag", &load.lag),
-            ("unanswered.connect", &waits.connect),
-            ("unanswered.tcp", &waits.tcp),
-            ("unanswered.message", &waits.message),
-            ("unanswered.join", &waits.join),
-            ("unanswered.push", &waits.push),
-            ("unanswered.http", &waits.http),
-        ] {
-            self.latency(name, latency)?;
+        for operation in Operation::ALL {
+            self.latency(operation.name(), load.latency(operation))?;
+        }
+        self.latency("lag", &load.lag)?;
+        for operation in Operation::with_waits() {
+            self.latency(&format!("unanswered.{operation}"), &load.unanswered[operation])?;
         }
         for (name, stats) in &load.latency_stats {
             self.stats(name, stats)?;

@@ -36,7 +36,7 @@ impl PageBuilder {
         columns.begin(interval.at_ms);
         counters.read(interval, |id, kind, value| columns.set(id, kind, value));
         if let Some(load) = &interval.load {
-            for (operation, latencies) in operations(&load.latencies(), &load.lag) {
+            for (operation, latencies) in operations(load) {
                 self.heat.entry(operation).or_default().add(interval.at_ms, latencies);
                 self.totals.entry(operation).or_default().merge(latencies);
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::model::SeriesKind;
 use crate::metric::{Metric, MetricKind, ProcessMetric};
-use crate::{Histogram, Interval, KernelCounters, Latencies, LoadInterval, ServerSnapshot};
+use crate::{Histogram, Interval, KernelCounters, LoadInterval, Operation, ServerSnapshot};
 
 /// Reads the series of intervals. Keeps the last value of each counter, because a page draws how
 /// much it grew.
@@ -42,7 +42,7 @@ impl Growths {
                 set(&format!("machines.{}.lag_us_p99", machine.name), SeriesKind::Most, us);
             }
         }
-        for (operation, latencies) in operations(&load.latencies(), &load.lag) {
+        for (operation, latencies) in operations(load) {
             if latencies.is_empty() {
                 continue;
             }
@@ -106,21 +106,9 @@ impl Growths {
 }
 
 /// Returns the histograms of an interval by the name of their operation.
-pub(super) fn operations<'a>(
-    latencies: &Latencies<'a>,
-    lag: &'a Histogram,
-) -> [(&'static str, &'a Histogram); 8] {
-    let Latencies { connect, tcp, message, join, push, http, broadcast } = *latencies;
-    [
-        ("connect", connect),
-        ("tcp", tcp),
-        ("message", message),
-        ("join", join),
-        ("push", push),
-        ("http", http),
-        ("broadcast", broadcast),
-        ("lag", lag),
-    ]
+pub(super) fn operations(load: &LoadInterval) -> impl Iterator<Item = (&'static str, &Histogram)> {
+    let latencies = Operation::ALL.map(|operation| (operation.name(), load.latency(operation)));
+    latencies.into_iter().chain([("lag", &load.lag)])
 }
 
 /// A number of an interval.

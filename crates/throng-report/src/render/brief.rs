@@ -195,7 +195,9 @@ const LEFT_OUT_FIRST: [&str; 2] = ["mean rate", "p95"];
 mod tests {
     use super::*;
     use crate::summary::{HttpSummary, StepSummary};
-    use crate::{ErrorExchange, ErrorTimes, ExchangeSummary, Finding, Grade, Side, Validity};
+    use crate::{
+        ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, Finding, Grade, Side, Validity,
+    };
     use crate::{Histogram, LatencySummary, unanswered};
 
     /// Returns the latency of `count` answers, and the one with as many waits of 5 s.
@@ -290,7 +292,13 @@ mod tests {
     #[test]
     fn a_sick_run_has_at_most_28_lines_and_counts_what_it_leaves_out() {
         let mut summary = summary(40, 700);
-        let names = ["expect_timeout", "closed_by_peer", "protocol", "http_status", "not_joined"];
+        let names = [
+            ErrorKind::ExpectTimeout.name(),
+            ErrorKind::ClosedByPeer.name(),
+            "protocol",
+            ErrorKind::HttpStatus.name(),
+            ErrorKind::NotJoined.name(),
+        ];
         names.iter().for_each(|name| summary.errors.add(name, 700));
         summary.connect.failed.add("ECONNREFUSED", 3);
         let reasons = vec!["the generator was late by 200 ms (p99)".to_owned(); 7];
@@ -335,7 +343,7 @@ mod tests {
     #[test]
     fn findings_have_a_line_each_below_the_cause() {
         let mut summary = summary(0, 0);
-        summary.errors.add("expect_timeout", 700);
+        summary.errors.add(ErrorKind::ExpectTimeout, 700);
         let text = render_text(&summary, &[judgement(1, false)], Some(&diagnosis(2)));
         let end = "findings\n  \
                    [kernel] Number 0 of them, which is described in so many words that it is a \
@@ -349,9 +357,9 @@ mod tests {
     #[test]
     fn an_error_that_no_finding_explains_is_quoted() {
         let mut summary = summary(0, 0);
-        summary.errors.add("expect_timeout", 700);
+        summary.errors.add(ErrorKind::ExpectTimeout, 700);
         let exchange = ErrorExchange {
-            kind: "expect_timeout".to_owned(),
+            kind: ErrorKind::ExpectTimeout.into(),
             expected: "a text that contains `pong`".to_owned(),
             got: "nothing".to_owned(),
             ..ErrorExchange::default()

@@ -3,7 +3,7 @@
 use throng_base::units::plural;
 
 use super::notes::differ;
-use super::operations::{Operation, operations, shown};
+use super::operations::{OperationRow, operations, shown};
 use super::{Table, count, micros, or_dash, rate};
 use crate::summary::{StepSummary, Summary};
 use crate::{LatencyStats, LatencySummary};
@@ -18,17 +18,17 @@ pub(crate) fn latencies(summary: &Summary) -> Table {
     };
     // The answered latency; below it, if they differ, the latency until the generator read the
     // answers, the one from when the message was sent, and the one with the unanswered waits.
-    for operation in operations(summary) {
-        let Operation { name, key, answered, seen, .. } = operation;
-        row(name, operation.done, operation.mean, answered, key);
-        if differ(answered, seen) {
-            row(AS_SEEN, seen.count, None, seen, "");
+    for timed in operations(summary) {
+        let OperationRow { operation, done, of, from_send } = &timed;
+        row(operation.plural(), *done, of.rate_mean, &of.latency_us, operation.name());
+        if differ(&of.latency_us, &of.seen_us) {
+            row(AS_SEEN, of.seen_us.count, None, &of.seen_us, "");
         }
-        if let Some(sent) = operation.from_send.filter(|sent| is_mostly_before(sent, answered)) {
-            row(FROM_SEND, sent.count, None, sent, "");
+        if let Some(sent) = from_send.filter(|sent| is_mostly_before(sent, &of.latency_us)) {
+            row(FROM_SEND, sent.count, None, &sent, "");
         }
-        if operation.is_larger_judged() {
-            row(WITH_UNANSWERED, operation.judged.count, None, operation.judged, "");
+        if timed.is_larger_judged() {
+            row(WITH_UNANSWERED, of.judged_us.count, None, &of.judged_us, "");
         }
     }
     if summary.run.imported.is_none() {
@@ -46,11 +46,12 @@ pub(super) fn brief(summary: &Summary, rows_max: usize) -> Table {
         let [p50, _, p95, p99, _, max] = latency_cells(l, summary.latency_stats.get(key));
         vec![name.to_owned(), count(done as f64), mean.to_owned(), p50, p95, p99, max]
     };
-    for operation in operations(summary) {
-        let Operation { name, key, done, mean, answered, .. } = operation;
-        rows.push(brief_cells(name, done, &or_dash(mean, rate), answered, key));
-        if operation.is_larger_judged() {
-            let judged = operation.judged;
+    for timed in operations(summary) {
+        let OperationRow { operation, done, of, .. } = &timed;
+        let (name, mean) = (operation.plural(), or_dash(of.rate_mean, rate));
+        rows.push(brief_cells(name, *done, &mean, &of.latency_us, operation.name()));
+        if timed.is_larger_judged() {
+            let judged = &of.judged_us;
             rows.push(brief_cells(WITH_UNANSWERED, judged.count, "", judged, ""));
         }
     }

@@ -2,13 +2,13 @@
 
 use throng_base::units::{brief_rate, plural};
 
-use super::operations::{Operation, operations, shown, timed_in_requests};
+use super::operations::{OperationRow, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
 use crate::summary::{
     CueSummary, DeflateSummary, LimitSummary, MessageSummary, RulesSummary, StepSummary, Summary,
 };
 use crate::validity::is_owned;
-use crate::{CueWaits, LatencySummary};
+use crate::{CueWaits, LatencySummary, Operation};
 
 /// Returns the notes about the report's latencies and costs.
 pub(super) fn notes(summary: &Summary) -> Vec<String> {
@@ -79,7 +79,7 @@ const NAMES_SHOWN: usize = 8;
 /// Explains the rows of unanswered waits, if there are any.
 pub(super) fn unanswered_note(summary: &Summary) -> Option<String> {
     let is_of_step = |step: &StepSummary| shown(&step.latency_us) != shown(&step.judged_us);
-    let is_shown = operations(summary).iter().any(Operation::is_larger_judged)
+    let is_shown = operations(summary).iter().any(OperationRow::is_larger_judged)
         || summary.steps.iter().any(is_of_step);
     is_shown.then(|| {
         "With unanswered: what got no answer counts, too, as long as it waited. Thresholds judge \
@@ -91,22 +91,9 @@ pub(super) fn unanswered_note(summary: &Summary) -> Option<String> {
 /// Explains the rows of the generator's own clock, if there are any, or that there is no other
 /// clock.
 fn clocks_note(summary: &Summary) -> Option<String> {
-    let (connect, message) = (&summary.connect, &summary.message);
-    let join = summary.join.clone().unwrap_or_default();
-    let push = summary.push.clone().unwrap_or_default();
-    let http = summary.http.clone().unwrap_or_default();
-    let broadcast = summary.broadcast.clone().unwrap_or_default();
-    let differs = [
-        (connect.latency_us, connect.seen_us),
-        (message.latency_us, message.seen_us),
-        (join.latency_us, join.seen_us),
-        (push.latency_us, push.seen_us),
-        (http.latency_us, http.seen_us),
-        (broadcast.latency_us, broadcast.seen_us),
-    ]
-    .into_iter()
-    .chain(summary.steps.iter().map(|step| (step.latency_us, step.seen_us)))
-    .any(|(arrived, seen)| differ(&arrived, &seen));
+    let operations = summary.operations().map(|(_, of)| (of.latency_us, of.seen_us));
+    let steps = summary.steps.iter().map(|step| (step.latency_us, step.seen_us));
+    let differs = operations.chain(steps).any(|(arrived, seen)| differ(&arrived, &seen));
     let by_own = summary.generator.by_kernels_clock.filter(|share| *share < ALL_BY_KERNEL);
     match by_own {
         Some(share) if differs || share == 0.0 => Some(format!(
@@ -192,15 +179,9 @@ fn rules_note(summary: &Summary) -> Option<String> {
 /// Names the first latency whose slowest value was the generator's own.
 fn lateness_note(summary: &Summary) -> Option<String> {
     let lag_us = summary.generator.lag_us.max;
-    let slowest = [
-        ("connect", Some(summary.connect.latency_us)),
-        ("message", Some(summary.message.latency_us)),
-        ("join", summary.join.as_ref().map(|join| join.latency_us)),
-        ("push", summary.push.as_ref().map(|push| push.latency_us)),
-        ("http", summary.http.as_ref().map(|http| http.latency_us)),
-    ];
     let is_own = |us: LatencySummary| us.count > 0 && is_owned(us.max, lag_us);
-    let (what, _) = slowest.iter().find(|(_, us)| us.is_some_and(is_own))?;
+    let mut waited_for = summary.operations().filter(|(what, _)| *what != Operation::Broadcast);
+    let (what, _) = waited_for.find(|(_, of)| is_own(of.latency_us))?;
     let at_s = summary.generator.lag_most_at_s?;
     Some(format!(
         "The slowest {what} may be the generator's own: it was late by {} at {at_s:.0} s.",

@@ -3,6 +3,7 @@
 use throng_base::units::plural;
 
 use super::{count, micros, percent, rate};
+use crate::Operation;
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
 use crate::validity::Grade;
@@ -141,29 +142,18 @@ fn silent_messages(summary: &Summary) -> Option<String> {
 
 /// Returns the rate of each operation in its best second.
 fn best_rates(summary: &Summary) -> Vec<String> {
-    let message = (summary.message.answered > 0).then_some(summary.message.rate_most).flatten();
-    let rates = [
-        ("connects", summary.connect.rate_most),
-        ("messages", message),
-        ("joins", summary.join.as_ref().and_then(|join| join.rate_most)),
-        ("pushes", summary.push.as_ref().and_then(|push| push.rate_most)),
-        ("HTTP requests", summary.http.as_ref().and_then(|http| http.rate_most)),
-    ];
-    let shown = rates.into_iter().filter_map(|(what, best)| {
-        Some(format!("{} {what}{}", rate(best?), known_of(summary, what)))
+    let is_silent = summary.message.answered == 0;
+    let done = summary.operations().filter(|(of, _)| !(is_silent && *of == Operation::Message));
+    let shown = done.filter_map(|(operation, of)| {
+        let (what, known) = (operation.plural(), known_of(summary, operation));
+        Some(format!("{} {what}{known}", rate(of.rate_most?)))
     });
     shown.collect()
 }
 
-/// Returns the best known statistic of a latency without values, after the name of its row.
-fn known_of(summary: &Summary, what: &str) -> String {
-    let name = match what {
-        "connects" => "connect",
-        "messages" => "message",
-        "HTTP requests" => "http",
-        _ => return String::new(),
-    };
-    let Some(stats) = summary.latency_stats.get(name) else { return String::new() };
+/// Returns the best known statistic of a latency without values, to stand behind the operation.
+fn known_of(summary: &Summary, operation: Operation) -> String {
+    let Some(stats) = summary.latency_stats.get(operation.name()) else { return String::new() };
     let p99 = stats.named("p99").map(|us| ("p99", us));
     let p95 = stats.named("p95").map(|us| ("p95", us));
     let Some((statistic, us)) = p99.or(p95).or(stats.named("mean").map(|us| ("mean", us))) else {

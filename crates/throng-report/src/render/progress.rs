@@ -1,7 +1,7 @@
 //! The progress line: one line for each interval, also for piped output.
 
 use super::{count, micros, rate};
-use crate::{Histogram, Interval, IntervalWork, LoadInterval, ProbeReport};
+use crate::{Histogram, Interval, IntervalWork, LoadInterval, Operation, ProbeReport};
 
 /// Returns the line of `interval`. Rates count from `previous`, or from the beginning. No newline
 /// at the end.
@@ -32,34 +32,34 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
             line += &format!("  connected {}", count(now.connected as f64));
         }
         if !leaving {
-            let (done, due) = (work.connects, work.connects_due);
+            let (done, due) = (work.done[Operation::Connect], work.connects_due);
             line += &format!("  connects {} of {}", per_second(done), per_second(due));
-            line += &p99(load.latencies().connect);
+            line += &p99(load.latency(Operation::Connect));
         }
         if now.joins_started > 0 {
             line += &format!("  joined {}", count(now.joined as f64));
         }
         if !leaving && grown.joins_started > 0 {
-            line += &format!("  joins {}", per_second(work.joins));
-            line += &p99(load.latencies().join);
+            line += &format!("  joins {}", per_second(work.done[Operation::Join]));
+            line += &p99(load.latency(Operation::Join));
         }
         if !leaving && grown.pushes_sent > 0 {
-            line += &format!("  pushes {}", per_second(work.pushes));
-            line += &p99(load.latencies().push);
+            line += &format!("  pushes {}", per_second(work.done[Operation::Push]));
+            line += &p99(load.latency(Operation::Push));
         }
         if !leaving && grown.http_started > 0 {
-            line += &format!("  http {}", per_second(work.http));
-            line += &p99(load.latencies().http);
+            line += &format!("  http {}", per_second(work.done[Operation::Http]));
+            line += &p99(load.latency(Operation::Http));
         }
         if let Some(broadcast) = broadcast_progress(load) {
             line += &format!("  {broadcast}");
         }
         if !leaving && (now.messages_sent > 0 || now.messages_answered > 0) {
-            line += &format!("  messages {}", per_second(work.messages));
+            line += &format!("  messages {}", per_second(work.done[Operation::Message]));
             if work.turns_due > 0 {
                 line += &format!("  turns due {}", per_second(work.turns_due));
             }
-            line += &p99(load.latencies().message);
+            line += &p99(load.latency(Operation::Message));
         }
         line += &format!("  errors {}", count((load.errors.total() + now.connects_failed) as f64));
     } else if let Some(server) = &interval.server {

@@ -181,7 +181,7 @@ const STATUSES_SHOWN: usize = 8;
 mod tests {
     use super::*;
     use crate::summary::{ServerCosts, ServerSummary, StepSummary};
-    use crate::{Grade, Histogram, LatencySummary, Validity, unanswered};
+    use crate::{ErrorKind, Grade, Histogram, LatencySummary, Validity, unanswered};
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
@@ -393,7 +393,7 @@ mod tests {
     fn what_was_not_measured_is_a_dash_and_errors_are_named() {
         let mut summary = summary();
         summary.connect.failed.add("ECONNREFUSED", 2);
-        summary.connect.failed.add("timeout", 5);
+        summary.connect.failed.add(ErrorKind::ConnectTimeout, 5);
         let text = render_details(&summary, &[], None);
         let line =
             |name: &str| text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();

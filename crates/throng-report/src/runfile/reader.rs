@@ -354,6 +354,7 @@ impl std::error::Error for ReadError {}
 mod tests {
     use super::super::{RunEndReason, RunFileWriter};
     use super::*;
+    use crate::Operation;
 
     fn written() -> Vec<u8> {
         let header = RunHeader { target: "tcp://127.0.0.1:5555".into(), ..RunHeader::default() };
@@ -500,7 +501,7 @@ mod tests {
         let line = |arrivals: &[u64]| {
             let mut load = LoadInterval::default();
             [2_000, 2_000, 2_000].iter().for_each(|us| load.message.record_us(*us));
-            arrivals.iter().for_each(|us| load.arrival.message.record_us(*us));
+            arrivals.iter().for_each(|us| load.arrival[Operation::Message].record_us(*us));
             let interval =
                 Interval { at_ms: 5, span_ms: 5, load: Some(load), ..Default::default() };
             serde_json::to_string(&interval).unwrap() + "\n"
@@ -508,7 +509,8 @@ mod tests {
         let lines = [line(&[1_000; 3]), line(&[1_000; 2]), line(&[2_100; 3]), line(&[])].concat();
         let file = read(&mut [HEADER, lines.as_bytes()].concat().as_slice()).unwrap();
         let loads = file.intervals.iter().filter_map(|interval| interval.load.as_ref());
-        let shown: Vec<_> = loads.map(|load| load.latencies().message.percentile(50.0)).collect();
+        let shown: Vec<_> =
+            loads.map(|load| load.latency(Operation::Message).percentile(50.0)).collect();
         assert_eq!(shown, [1_000, 2_000, 2_000, 2_000]);
         assert!(file.warnings[0].starts_with("2 lines have arrivals of"), "{:?}", file.warnings);
     }

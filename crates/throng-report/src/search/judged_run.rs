@@ -1,7 +1,7 @@
 //! What one run says about the limit that a search looks for.
 
 use super::{RecordedRun, SearchOutcome, SearchRecord, SearchRun};
-use crate::{Diagnosis, Grade, Judgement, Summary, Threshold, is_time_out, threshold};
+use crate::{Diagnosis, ErrorKey, ErrorKind, Grade, Judgement, Summary, Threshold, threshold};
 
 /// A run that is over, and what follows from it.
 #[derive(Clone, Copy, Debug)]
@@ -108,11 +108,11 @@ fn without_time_outs(summary: &Summary) -> Summary {
     let mut summary = summary.clone();
     let [errors, connects] = [&mut summary.errors, &mut summary.connect.failed].map(|failed| {
         let before = failed.total();
-        failed.0.retain(|kind, _| !is_time_out(kind));
+        failed.0.retain(|kind, _| !ErrorKey::parse(kind).is_time_out());
         before - failed.total()
     });
-    let connect = summary.errors.get(CONNECT).saturating_sub(connects);
-    summary.errors.0.insert(CONNECT.to_owned(), connect);
+    let connect = summary.errors.get(ErrorKind::Connect).saturating_sub(connects);
+    summary.errors.0.insert(ErrorKind::Connect.into(), connect);
     if errors + connects > 0 {
         summary.users.failed = 0;
         summary.join.iter_mut().for_each(|join| join.failed = 0);
@@ -122,9 +122,6 @@ fn without_time_outs(summary: &Summary) -> Summary {
     }
     summary
 }
-
-/// The kind of errors that failed connects are.
-const CONNECT: &str = "connect";
 
 /// The failure of a connect to a port on which no server listens.
 const REFUSED: &str = "ECONNREFUSED";
@@ -172,7 +169,7 @@ mod tests {
                 match kind.strip_prefix("connect.") {
                     Some(errno) => {
                         summary.connect.failed.add(errno, *count);
-                        summary.errors.add("connect", *count);
+                        summary.errors.add(ErrorKind::Connect, *count);
                     }
                     None => summary.errors.add(kind, *count),
                 }
@@ -180,7 +177,8 @@ mod tests {
             }
             recorded(&summary, slo, &diagnosis("", Vec::new())).run.outcome
         };
-        let (closed, given_up) = (("closed_by_peer", 3), ("expect_timeout", 3));
+        let (closed, given_up) =
+            ((ErrorKind::ClosedByPeer.name(), 3), (ErrorKind::ExpectTimeout.name(), 3));
         let [met, missed, invalid] =
             [SearchOutcome::Met, SearchOutcome::Missed, SearchOutcome::Invalid];
         let check = |kinds: &[(&str, u64)], slo: &[&str], expected| {
@@ -224,7 +222,7 @@ mod tests {
         assert!(!void(&late, &record));
         let mut silent = summary.clone();
         silent.connect.failed = Default::default();
-        silent.connect.failed.add("timeout", 3);
+        silent.connect.failed.add(ErrorKind::ConnectTimeout, 3);
         assert!(void(&summary, &record) && void(&silent, &record));
         // An overloaded server is silent, but it listens.
         record.runs.push(recorded(&late, &["errors == 0"], &found));
@@ -234,9 +232,9 @@ mod tests {
     #[test]
     fn a_miss_without_a_cause_shows_its_first_error() {
         let mut summary = Summary::default();
-        summary.errors.add("closed_by_peer", 3);
+        summary.errors.add(ErrorKind::ClosedByPeer, 3);
         let exchange = ErrorExchange {
-            kind: "closed_by_peer".to_owned(),
+            kind: ErrorKind::ClosedByPeer.into(),
             step: "3".to_owned(),
             step_kind: "expect".to_owned(),
             expected: "ok".to_owned(),

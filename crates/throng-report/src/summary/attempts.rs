@@ -54,6 +54,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ErrorKind;
     use crate::summary::HttpSummary;
 
     /// A run in which each of 20 users logs in and opens a WebSocket, which the server refuses to
@@ -61,7 +62,7 @@ mod tests {
     fn logins() -> Summary {
         let mut summary = Summary::default();
         summary.connect.ok = 30;
-        summary.connect.failed.add("http_401", 10);
+        summary.connect.failed.add(ErrorKind::UpgradeStatus.with(401), 10);
         let http = HttpSummary { started: 20, connects: 20, ..Default::default() };
         summary.http = Some(http);
         summary

@@ -25,8 +25,8 @@ use super::{
 use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use crate::validity::{Grade, MissingMachine, ValidityFacts};
 use crate::{
-    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, RunEventKind, Threshold,
-    Validity,
+    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, Operation, RunEventKind,
+    Threshold, Validity,
 };
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
@@ -153,21 +153,10 @@ impl SummaryFold {
         let (connect, message) = (self.connect(missing), self.message());
         let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
         let http = self.http();
-        macro_rules! clocks {
-            ($of:expr) => {
-                [$of.judged_us, $of.latency_us, $of.seen_us]
-            };
-        }
-        let latencies = self.shown_latencies([
-            ("connect", Some(clocks!(connect))),
-            ("message", Some(clocks!(message))),
-            ("join", join.as_ref().map(|join| clocks!(join))),
-            ("push", push.as_ref().map(|push| clocks!(push))),
-            ("http", http.as_ref().map(|http| clocks!(http))),
-            ("broadcast", broadcast.as_ref().map(|of| [of.latency_us, of.latency_us, of.seen_us])),
-        ]);
+        let of_users =
+            Summary { connect, message, join, push, http, broadcast, ..Summary::default() };
         let facts = ValidityFacts {
-            latencies,
+            latencies: self.shown_latencies(&of_users),
             // A line that could not be written whole is lost for the writer and torn for the
             // reader.
             lines_lost: lines_lost.max(lines_torn),
@@ -192,15 +181,9 @@ impl SummaryFold {
             paused_s: self.paused_ms as f64 / 1000.0,
             validity: Validity::of(&facts),
             users: self.users(intended),
-            connect,
             deflate: DeflateSummary::of(&last.counters),
-            message,
-            join,
-            push,
-            http,
             heartbeat: self.heartbeat(),
             on_message: self.on_message(),
-            broadcast,
             steps,
             errors: errors.clone(),
             exchanges: self.exchanges.summary(errors, &last.connect_failed),
@@ -216,6 +199,7 @@ impl SummaryFold {
             classes: last.classes.clone(),
             latency_stats: self.latency_stats(),
             latencies: self.kinds().chain(step_latencies).collect(),
+            ..of_users
         }
     }
 
@@ -231,22 +215,18 @@ impl SummaryFold {
 
     /// Returns the histograms of each kind of latency.
     fn kinds(&self) -> impl Iterator<Item = (String, LatencyTotal)> {
-        let LoadFold { connect, tcp, message, join, push, http, broadcast, arrival, lag, .. } =
-            &self.load;
-        let (waits, none) = (&self.load.unanswered, Histogram::new());
-        let total = |seen, arrived, unanswered| Clocks { seen, arrived }.total(unanswered);
-        [
-            ("connect", total(connect, &arrival.connect, &waits.connect)),
-            ("tcp", total(tcp, &arrival.tcp, &waits.tcp)),
-            ("message", total(message, &arrival.message, &waits.message)),
-            ("join", total(join, &arrival.join, &waits.join)),
-            ("push", total(push, &arrival.push, &waits.push)),
-            ("http", total(http, &arrival.http, &waits.http)),
-            ("broadcast", total(broadcast, &arrival.broadcast, &none)),
-            ("generator.lag", total(lag, lag, &none)),
-        ]
-        .into_iter()
-        .map(|(name, total)| (name.to_owned(), total))
+        let lag = &self.load.lag;
+        let lag = Clocks { seen: lag, arrived: lag }.total(&Histogram::new());
+        let operations = Operation::ALL.map(|operation| {
+            let total = self.clocks(operation).total(&self.load.unanswered[operation]);
+            (operation.name().to_owned(), total)
+        });
+        operations.into_iter().chain([("generator.lag".to_owned(), lag)])
+    }
+
+    /// Returns the latencies of an operation by both clocks.
+    fn clocks(&self, operation: Operation) -> Clocks<'_> {
+        Clocks { seen: &self.load.seen[operation], arrived: &self.load.arrival[operation] }
     }
 
     /// Returns the reason why the run ended before its plan did.
@@ -307,10 +287,9 @@ impl SummaryFold {
 
     /// Summarizes the connects; `missing` users should have begun, each with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
-        let LoadFold { last, connect, tcp, arrival, unanswered, .. } = &self.load;
+        let LoadFold { last, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let connect = Clocks { seen: connect, arrived: &arrival.connect };
-        let tcp = Clocks { seen: tcp, arrived: &arrival.tcp };
+        let [connect, tcp] = [Operation::Connect, Operation::Tcp].map(|of| self.clocks(of));
         // An arrival of another tool, an iteration or a virtual user, is no connect.
         let missing = if self.run.imported.is_some() { 0 } else { missing };
         ConnectSummary {
@@ -319,21 +298,21 @@ impl SummaryFold {
             failed: last.connect_failed.clone(),
             waiting: counters.connects_waiting,
             upgrades_waiting: counters.upgrades_waiting,
-            rate_most: rate_most(&self.growths, |growth| growth.connects),
-            rate_mean: rate_mean(&self.growths, |growth| growth.connects),
+            rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Connect]),
+            rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Connect]),
             latency_us: connect.latency_us(),
             seen_us: connect.seen.into(),
             tcp_latency_us: tcp.latency_us(),
-            unanswered_us: (&unanswered.connect).into(),
-            judged_us: connect.judged_us(&unanswered.connect),
-            tcp_judged_us: tcp.judged_us(&unanswered.tcp),
+            unanswered_us: (&unanswered[Operation::Connect]).into(),
+            judged_us: connect.judged_us(&unanswered[Operation::Connect]),
+            tcp_judged_us: tcp.judged_us(&unanswered[Operation::Tcp]),
         }
     }
 
     fn message(&self) -> MessageSummary {
-        let LoadFold { last, message, arrival, unanswered, .. } = &self.load;
+        let LoadFold { last, unanswered, .. } = &self.load;
         let counters = &last.counters;
-        let clocks = Clocks { seen: message, arrived: &arrival.message };
+        let clocks = self.clocks(Operation::Message);
         MessageSummary {
             sent: counters.messages_sent,
             sends_waiting: counters.sends_waiting,
@@ -345,10 +324,10 @@ impl SummaryFold {
             rate_most: rate_most(&self.growths, |growth| self.plain_messages(growth)),
             rate_mean: rate_mean(&self.growths, |growth| self.plain_messages(growth)),
             latency_us: clocks.latency_us(),
-            seen_us: message.into(),
+            seen_us: clocks.seen.into(),
             from_send_us: (&self.load.from_send).into(),
-            unanswered_us: (&unanswered.message).into(),
-            judged_us: clocks.judged_us(&unanswered.message),
+            unanswered_us: (&unanswered[Operation::Message]).into(),
+            judged_us: clocks.judged_us(&unanswered[Operation::Message]),
             doubtful: counters.answers_doubtful,
             out_of_step: counters.answers_out_of_step,
             unasked: counters.messages_unasked,
@@ -369,44 +348,46 @@ impl SummaryFold {
 
     fn join(&self) -> Option<JoinSummary> {
         let counters = &self.load.last.counters;
-        let clocks = Clocks { seen: &self.load.join, arrived: &self.load.arrival.join };
+        let clocks = self.clocks(Operation::Join);
         (counters.joins_started > 0).then(|| JoinSummary {
             started: counters.joins_started,
             ok: counters.joins_ok,
             failed: counters.joins_failed,
             waiting: counters.joins_waiting,
-            rate_most: rate_most(&self.growths, |growth| growth.joins),
-            rate_mean: rate_mean(&self.growths, |growth| growth.joins),
+            rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Join]),
+            rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Join]),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.unanswered.join).into(),
-            judged_us: clocks.judged_us(&self.load.unanswered.join),
+            unanswered_us: (&self.load.unanswered[Operation::Join]).into(),
+            judged_us: clocks.judged_us(&self.load.unanswered[Operation::Join]),
         })
     }
 
     fn push(&self) -> Option<PushSummary> {
         let counters = &self.load.last.counters;
-        let clocks = Clocks { seen: &self.load.push, arrived: &self.load.arrival.push };
+        let clocks = self.clocks(Operation::Push);
         (counters.pushes_sent > 0).then(|| PushSummary {
             sent: counters.pushes_sent,
             ok: counters.pushes_ok,
             failed: counters.pushes_failed,
             waiting: counters.pushes_waiting,
-            rate_most: rate_most(&self.growths, |growth| growth.pushes),
-            rate_mean: rate_mean(&self.growths, |growth| growth.pushes),
+            rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Push]),
+            rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Push]),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.unanswered.push).into(),
-            judged_us: clocks.judged_us(&self.load.unanswered.push),
+            unanswered_us: (&self.load.unanswered[Operation::Push]).into(),
+            judged_us: clocks.judged_us(&self.load.unanswered[Operation::Push]),
         })
     }
 
     fn http(&self) -> Option<HttpSummary> {
-        let LoadFold { last, http, arrival, unanswered, .. } = &self.load;
-        let clocks = Clocks { seen: http, arrived: &arrival.http };
-        let rates =
-            [rate_most(&self.growths, |one| one.http), rate_mean(&self.growths, |one| one.http)];
-        HttpSummary::of(last, &clocks, &unanswered.http, rates)
+        let LoadFold { last, unanswered, .. } = &self.load;
+        let clocks = self.clocks(Operation::Http);
+        let rates = [
+            rate_most(&self.growths, |one| one.ok[Operation::Http]),
+            rate_mean(&self.growths, |one| one.ok[Operation::Http]),
+        ];
+        HttpSummary::of(last, &clocks, &unanswered[Operation::Http], rates)
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {
@@ -430,8 +411,7 @@ impl SummaryFold {
     fn broadcast(&self) -> Option<BroadcastSummary> {
         let counters = &self.load.last.probe;
         let probes = &self.load.probes;
-        let (seen, arrived) = (&self.load.broadcast, &self.load.arrival.broadcast);
-        let clocks = Clocks { seen, arrived };
+        let clocks = self.clocks(Operation::Broadcast);
         (counters.intended > 0).then(|| BroadcastSummary {
             counters: counters.clone(),
             latency_us: clocks.latency_us(),
@@ -445,7 +425,7 @@ impl SummaryFold {
     fn generator(&self, lag_us: LatencySummary) -> GeneratorSummary {
         let cpu = IntervalGrowth::load_cpu;
         GeneratorSummary {
-            cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
+            cpu_us_per_connect: cost(&self.growths, |growth| growth.ok[Operation::Connect], cpu),
             cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
             rss_bytes_per_user: self.load.memory.bytes_each(),
             lag_us,
@@ -468,21 +448,23 @@ impl SummaryFold {
             cpus: last.cpus,
             cpu_busy_share: ratio(busy_us, all_us),
             cpu_stolen_share: ratio(stolen_us, all_us),
-            cpu_us_per_connect: cost(&self.growths, |growth| growth.connects, cpu),
+            cpu_us_per_connect: cost(&self.growths, |growth| growth.ok[Operation::Connect], cpu),
             cpu_us_per_message: cost(&self.growths, |growth| self.messages(growth), cpu),
         }
     }
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, growth: &IntervalGrowth) -> u64 {
-        growth.pushes.saturating_add(growth.http).saturating_add(self.plain_messages(growth))
+        growth.ok[Operation::Push]
+            .saturating_add(growth.ok[Operation::Http])
+            .saturating_add(self.plain_messages(growth))
     }
 
     /// Returns the answers, or the sends in a run without an answer.
     fn plain_messages(&self, growth: &IntervalGrowth) -> u64 {
         match self.load.last.counters.messages_answered {
             0 => growth.sent,
-            _ => growth.answered,
+            _ => growth.ok[Operation::Message],
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::growth::of_server;
 use super::memory::MemoryFold;
 use super::rates::{IntervalGrowth, cores_used, cost};
-use crate::{Interval, ProcessMetric, ProcessUse};
+use crate::{Interval, Operation, ProcessMetric, ProcessUse};
 
 /// The resources that a server used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -51,7 +51,7 @@ impl ForeignFold {
     ) -> Option<ServerCosts> {
         let cpu = |growth: &IntervalGrowth| growth.foreign_cpu;
         self.is_known.then(|| ServerCosts {
-            cpu_us_per_connection: cost(growths, |growth| growth.connects, cpu),
+            cpu_us_per_connection: cost(growths, |growth| growth.ok[Operation::Connect], cpu),
             cpu_us_per_message: cost(growths, messages, cpu),
             rss_bytes_per_connection: self.memory.bytes_each(),
             cpu_cores_used: cores_used(growths, cpu),

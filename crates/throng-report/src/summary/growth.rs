@@ -2,7 +2,8 @@
 
 use super::rates::{Cpu, IntervalGrowth, MachineCpu};
 use crate::{
-    Interval, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ServerCounters, ServerSnapshot,
+    Interval, LoadCounters, LoadInterval, MachineUse, PerOperation, ProcessMetric, ServerCounters,
+    ServerSnapshot,
 };
 
 /// The values of the last interval, to which those of the next one are compared.
@@ -76,12 +77,8 @@ impl GrowthFold {
 
     fn add_load(&mut self, load: &LoadInterval, growth: &mut IntervalGrowth) {
         let grown = load.counters.since(&self.load);
-        growth.connects = grown.connects_ok;
+        growth.ok = PerOperation::of(|of| of.counts(&grown).map_or(0, |counts| counts.ok));
         growth.sent = grown.messages_sent;
-        growth.answered = grown.messages_answered;
-        growth.joins = grown.joins_ok;
-        growth.pushes = grown.pushes_ok;
-        growth.http = grown.http_ok;
         growth.received_by_users = grown.messages_received;
         growth.turns_intended = grown.turns_intended;
         let messages = grown.messages_sent.max(grown.messages_expected);

@@ -68,7 +68,7 @@ impl HttpSummary {
             StatusRange::Class(class) => classes.get(usize::from(class).checked_sub(2)?).copied(),
             StatusRange::One(status) => {
                 let is_known = self.statuses.total() > 0 || self.responses() == 0;
-                is_known.then(|| self.statuses.get(&status.to_string()))
+                is_known.then(|| self.statuses.get(status.to_string()))
             }
         }
     }

@@ -61,22 +61,21 @@ const GROWTHS_MAX: usize = 1 << 17;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Operation;
 
     #[test]
     fn a_run_of_days_keeps_its_sums_in_fewer_intervals() {
         let mut growths = IntervalGrowths::default();
         let seconds = 5 * GROWTHS_MAX as u64 / 2;
         for second in 1..=seconds {
-            growths.add(IntervalGrowth {
-                span_ms: 1_000,
-                connects: second,
-                ..IntervalGrowth::default()
-            });
+            let mut growth = IntervalGrowth { span_ms: 1_000, ..IntervalGrowth::default() };
+            growth.ok[Operation::Connect] = second;
+            growths.add(growth);
         }
         assert!(growths.len() <= GROWTHS_MAX);
-        let sum: u64 = growths.iter().map(|growth| growth.connects).sum();
+        let sum: u64 = growths.iter().map(|growth| growth.ok[Operation::Connect]).sum();
         assert_eq!(sum, seconds * (seconds + 1) / 2);
-        assert_eq!(growths[0].connects, 1 + 2 + 3 + 4, "four seconds are one");
+        assert_eq!(growths[0].ok[Operation::Connect], 1 + 2 + 3 + 4, "four seconds are one");
         assert!(growths.iter().all(|growth| growth.span_ms == 4_000));
     }
 }

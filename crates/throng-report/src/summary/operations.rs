@@ -4,6 +4,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::{LatencySummary, ProbeCounters, ProbeReport};
 
+/// The numbers of one operation in a summary.
+#[derive(Clone, Copy, Debug)]
+pub struct OperationSummary {
+    /// Ended as expected.
+    pub ok: u64,
+    /// Ended otherwise.
+    pub failed: u64,
+    /// Without an end when the user was stopped.
+    pub waiting: u64,
+    /// Ended as expected per second in the best second.
+    pub rate_most: Option<f64>,
+    /// Ended as expected per second.
+    pub rate_mean: Option<f64>,
+    /// Time from the intended moment until the answer arrived.
+    pub latency_us: LatencySummary,
+    /// Time from the intended moment until the generator read the answer.
+    pub seen_us: LatencySummary,
+    /// The latency with the waits that no answer ended, as a threshold compares it.
+    pub judged_us: LatencySummary,
+}
+
 /// Messages.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,17 +1,17 @@
 //! Rates and costs from the growth of the counters in each interval.
 
+use crate::PerOperation;
+
 /// The growth of the counters in an interval, or in several that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IntervalGrowth {
     pub span_ms: u64,
     /// The time in which the generator's counters grew.
     pub grown_us: u64,
-    pub connects: u64,
+    /// Operations that ended as expected.
+    pub ok: PerOperation<u64>,
+    /// Messages sent.
     pub sent: u64,
-    pub answered: u64,
-    pub joins: u64,
-    pub pushes: u64,
-    pub http: u64,
     /// Messages received over WebSockets.
     pub received_by_users: u64,
     pub turns_intended: u64,
@@ -48,12 +48,7 @@ impl IntervalGrowth {
         for (sum, more) in [
             (&mut self.span_ms, next.span_ms),
             (&mut self.grown_us, next.grown_us),
-            (&mut self.connects, next.connects),
             (&mut self.sent, next.sent),
-            (&mut self.answered, next.answered),
-            (&mut self.joins, next.joins),
-            (&mut self.pushes, next.pushes),
-            (&mut self.http, next.http),
             (&mut self.received_by_users, next.received_by_users),
             (&mut self.turns_intended, next.turns_intended),
             (&mut self.errors, next.errors),
@@ -62,6 +57,9 @@ impl IntervalGrowth {
             (&mut self.received, next.received),
         ] {
             *sum = sum.saturating_add(more);
+        }
+        for (operation, ok) in self.ok.iter_mut() {
+            *ok = ok.saturating_add(next.ok[operation]);
         }
         // These are of the whole span, so they are known only if both are.
         self.load_cpu_us = both(self.load_cpu_us, next.load_cpu_us, u64::saturating_add);
@@ -284,12 +282,19 @@ const BUSY: f64 = 10.0;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Operation;
+
+    fn connected(connects: u64) -> PerOperation<u64> {
+        let mut ok = PerOperation::default();
+        ok[Operation::Connect] = connects;
+        ok
+    }
 
     fn growths(done: &[(u64, u64, u64)]) -> Vec<IntervalGrowth> {
         let growth = |&(span_ms, connects, cpu_us): &(u64, u64, u64)| IntervalGrowth {
             span_ms,
             grown_us: span_ms * 1_000,
-            connects,
+            ok: connected(connects),
             load_cpu_us: Some(cpu_us),
             ..IntervalGrowth::default()
         };
@@ -300,12 +305,12 @@ mod tests {
     fn the_mean_rate_of_a_steady_run_is_its_rate_though_it_begins_and_ends_in_mid_interval() {
         let growth = |connects| IntervalGrowth {
             grown_us: 1_000_000,
-            connects,
+            ok: connected(connects),
             ..IntervalGrowth::default()
         };
         let growths = [growth(950), growth(1_000), growth(1_000), growth(50)];
-        assert_eq!(rate_mean(&growths, |growth| growth.connects), Some(1_000.0));
-        assert_eq!(rate_mean(&growths[..2], |growth| growth.connects), Some(975.0));
+        assert_eq!(rate_mean(&growths, |growth| growth.ok[Operation::Connect]), Some(1_000.0));
+        assert_eq!(rate_mean(&growths[..2], |growth| growth.ok[Operation::Connect]), Some(975.0));
     }
 
     #[test]
@@ -313,14 +318,14 @@ mod tests {
         let of = |done: &[(u64, bool)]| {
             let growth = |&(connects, leaving): &(u64, bool)| IntervalGrowth {
                 grown_us: 1_000_000,
-                connects,
+                ok: connected(connects),
                 leaving,
                 ..IntervalGrowth::default()
             };
             let growths: Vec<IntervalGrowth> = done.iter().map(growth).collect();
             let mut rate = MeanRate::default();
             done.iter().for_each(|(n, leaving)| rate.add(*n, 1_000_000, *leaving));
-            let mean = rate_mean(&growths, |growth| growth.connects);
+            let mean = rate_mean(&growths, |growth| growth.ok[Operation::Connect]);
             assert_eq!(rate.per_second(), mean, "{done:?}");
             mean
         };
@@ -336,7 +341,8 @@ mod tests {
 
     #[test]
     fn the_best_second_is_found_in_intervals_of_any_length() {
-        let most = |done: &[(u64, u64, u64)]| rate_most(&growths(done), |s| s.connects);
+        let most =
+            |done: &[(u64, u64, u64)]| rate_most(&growths(done), |s| s.ok[Operation::Connect]);
         assert_eq!(most(&[(1000, 5, 0), (1000, 9, 0), (1000, 7, 0)]), Some(9.0));
         let short: Vec<_> = (0..8).map(|i| (250, if i < 4 { 1 } else { 2 }, 0)).collect();
         assert_eq!(most(&short), Some(8.0));
@@ -350,26 +356,32 @@ mod tests {
         let late = |grown_us: u64| IntervalGrowth {
             span_ms: 1_000,
             grown_us,
-            connects: grown_us / 1_000,
+            ok: connected(grown_us / 1_000),
             ..IntervalGrowth::default()
         };
         let growths = [late(1_000_000), late(1_050_000), late(960_000), late(1_500_000)];
-        assert_eq!(rate_most(&growths, |growth| growth.connects), Some(1_000.0));
-        assert_eq!(rate_mean(&growths, |growth| growth.connects), Some(1_000.0));
+        assert_eq!(rate_most(&growths, |growth| growth.ok[Operation::Connect]), Some(1_000.0));
+        assert_eq!(rate_mean(&growths, |growth| growth.ok[Operation::Connect]), Some(1_000.0));
     }
 
     #[test]
     fn the_mean_rate_leaves_out_the_quiet_before_and_after() {
         let done = [(1000, 0, 0), (1000, 10, 0), (1000, 0, 0), (1000, 20, 0), (60_000, 0, 0)];
-        assert_eq!(rate_mean(&growths(&done), |s| s.connects), Some(10.0));
+        assert_eq!(rate_mean(&growths(&done), |s| s.ok[Operation::Connect]), Some(10.0));
     }
 
     #[test]
     fn cost_is_that_of_the_busy_intervals() {
         let done = [(1000, 100, 2000), (20_000, 2000, 40_000), (1000, 1, 900_000), (1000, 0, 5)];
-        assert_eq!(cost(&growths(&done), |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
-        assert_eq!(cost(&growths(&done), |s| s.answered, IntervalGrowth::load_cpu), None);
-        assert_eq!(cost(&growths(&done), |s| s.connects, |s| s.server_cpu), None);
+        assert_eq!(
+            cost(&growths(&done), |s| s.ok[Operation::Connect], IntervalGrowth::load_cpu),
+            Some(20.0)
+        );
+        assert_eq!(
+            cost(&growths(&done), |s| s.ok[Operation::Message], IntervalGrowth::load_cpu),
+            None
+        );
+        assert_eq!(cost(&growths(&done), |s| s.ok[Operation::Connect], |s| s.server_cpu), None);
     }
 
     #[test]
@@ -377,9 +389,9 @@ mod tests {
         let mut run = growths(&[(1000, 10, 200), (1000, 10, 200), (1000, 9, 900), (1000, 90, 900)]);
         run[2].leaving = true;
         run[3].leaving = true;
-        assert_eq!(rate_mean(&run, |s| s.connects), Some(10.0));
-        assert_eq!(rate_most(&run, |s| s.connects), Some(10.0));
-        assert_eq!(cost(&run, |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
+        assert_eq!(rate_mean(&run, |s| s.ok[Operation::Connect]), Some(10.0));
+        assert_eq!(rate_most(&run, |s| s.ok[Operation::Connect]), Some(10.0));
+        assert_eq!(cost(&run, |s| s.ok[Operation::Connect], IntervalGrowth::load_cpu), Some(20.0));
         assert_eq!(cores_used(&run, IntervalGrowth::load_cpu), Some(0.0002));
     }
 
@@ -389,9 +401,9 @@ mod tests {
         run[0].load_cpu_us = None;
         run[1].leaving = true;
         run[2].leaving = true;
-        assert_eq!(rate_mean(&run, |s| s.connects), Some(8.0));
-        assert_eq!(rate_most(&run, |s| s.connects), Some(8.0));
-        assert_eq!(cost(&run, |s| s.connects, IntervalGrowth::load_cpu), Some(20.0));
+        assert_eq!(rate_mean(&run, |s| s.ok[Operation::Connect]), Some(8.0));
+        assert_eq!(rate_most(&run, |s| s.ok[Operation::Connect]), Some(8.0));
+        assert_eq!(cost(&run, |s| s.ok[Operation::Connect], IntervalGrowth::load_cpu), Some(20.0));
         assert_eq!(cores_used(&run, IntervalGrowth::load_cpu), Some(0.00016));
     }
 

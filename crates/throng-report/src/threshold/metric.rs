@@ -3,30 +3,24 @@
 use std::ops::Range;
 
 use super::ThresholdError;
-use super::error_kinds::ERROR_KINDS;
+use super::error_names::{error_kinds, is_error_kind};
 use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
-use crate::http_status::{StatusRange, UNEXPECTED_STATUS, status_of_kind};
+use crate::http_status::StatusRange;
 use crate::summary::{HttpSummary, StepSummary};
-use crate::{LatencySummary, Summary};
+use crate::{ErrorKey, ErrorKind, LatencySummary, Operation, Summary};
 
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;
 
-/// A kind of latency that a threshold can compare.
-#[derive(Debug)]
-pub(super) struct LatencyMetric {
-    pub(super) name: &'static str,
-    /// The latency of the answered, and the same latency with the waits that no answer ended.
-    of: fn(&Summary) -> (LatencySummary, LatencySummary),
-}
-
-/// The latency of a threshold: of a kind, or of the steps of a name.
+/// The latency of a threshold: of an operation, of the generator's own steps, or of the steps of a
+/// name.
 #[derive(Clone, Debug)]
 pub(super) enum LatencyOf {
-    Kind(&'static LatencyMetric),
+    Operation(Operation),
+    Lag,
     Step(String),
 }
 
@@ -72,24 +66,23 @@ impl Metric {
         if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
             return Some(Self::Fixed(*unit, *get));
         }
-        for latency in &LATENCIES {
-            let rest = name.strip_prefix(latency.name);
-            if let Some(statistic) = rest.and_then(|rest| rest.strip_prefix('.'))
-                && let Some(statistic) = Statistic::named(statistic)
-            {
-                return Some(Self::Latency(LatencyOf::Kind(latency), statistic));
-            }
+        let latency = LatencyOf::all().find_map(|latency| {
+            let statistic = name.strip_prefix(&latency.name())?.strip_prefix('.')?;
+            Some(Self::Latency(latency, Statistic::named(statistic)?))
+        });
+        if latency.is_some() {
+            return latency;
         }
         let below = |prefix| name.strip_prefix(prefix).filter(|rest| !rest.is_empty());
         if let Some(answers) = below("http.").and_then(StatusRange::named) {
             return Some(Self::HttpAnswers(answers));
         }
-        if let Some(status) = below("errors.").and_then(status_of_kind) {
+        let error = below("errors.").map(ErrorKey::parse);
+        if let Some(status) = error.and_then(|key| key.value_of(ErrorKind::HttpStatus)) {
             return StatusRange::named(status).map(Self::UnexpectedStatuses);
         }
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
-        let kind =
-            below("errors.").filter(|kind| ERROR_KINDS.contains(kind) || is_close_code(kind));
+        let kind = below("errors.").filter(|kind| is_error_kind(kind));
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
     }
 
@@ -166,7 +159,7 @@ impl Metric {
         match self {
             Self::HttpAnswers(_) => summary.http.as_ref().map_or(0, HttpSummary::responses),
             Self::UnexpectedStatuses(_) => summary.http_requests(),
-            Self::ErrorsOfKind(kind) if kind.starts_with("http_") => summary.http_requests(),
+            Self::ErrorsOfKind(kind) if is_of_http(kind) => summary.http_requests(),
             _ => summary.attempts(),
         }
     }
@@ -175,10 +168,11 @@ impl Metric {
 /// Returns the number of answers with these statuses that were not expected; `None` if the run file
 /// does not say their statuses.
 fn unexpected_statuses(range: StatusRange, summary: &Summary) -> Option<u64> {
-    if summary.errors.get(UNEXPECTED_STATUS) > 0 {
+    if summary.errors.get(ErrorKind::HttpStatus) > 0 {
         return None;
     }
-    let is_in = |kind: &str| status_of_kind(kind).is_some_and(|status| range.contains(status));
+    let status = |kind| ErrorKey::parse(kind).value_of(ErrorKind::HttpStatus);
+    let is_in = |kind| status(kind).is_some_and(|status| range.contains(status));
     let kinds = summary.errors.0.iter().filter(|(kind, _)| is_in(kind));
     Some(kinds.map(|(_, count)| count).sum())
 }
@@ -201,10 +195,16 @@ fn measured_of(figure: StepFigure, unit: Unit, step: &StepSummary) -> Measuremen
 }
 
 impl LatencyOf {
+    /// Returns the latencies that every run may have.
+    fn all() -> impl Iterator<Item = Self> {
+        Operation::ALL.into_iter().map(Self::Operation).chain([Self::Lag])
+    }
+
     /// Returns the name before that of the statistic: `message`, `step.greeting`.
     fn name(&self) -> String {
         match self {
-            Self::Kind(latency) => latency.name.to_owned(),
+            Self::Operation(operation) => operation.name().to_owned(),
+            Self::Lag => LAG.to_owned(),
             Self::Step(name) => format!("step.{name}"),
         }
     }
@@ -212,7 +212,11 @@ impl LatencyOf {
     /// Returns the latency of the answered, and the same with the waits that no answer ended.
     fn of(&self, summary: &Summary) -> (LatencySummary, LatencySummary) {
         match self {
-            Self::Kind(latency) => (latency.of)(summary),
+            Self::Operation(operation) => {
+                let of = summary.operation(*operation);
+                of.map(|of| (of.latency_us, of.judged_us)).unwrap_or_default()
+            }
+            Self::Lag => (summary.generator.lag_us, summary.generator.lag_us),
             Self::Step(name) => {
                 step_of(summary, name).map(|s| (s.latency_us, s.judged_us)).unwrap_or_default()
             }
@@ -263,18 +267,16 @@ impl From<Option<f64>> for Measurement {
     }
 }
 
-/// Reports whether `kind` is `ws_close_none` or a close code such as `ws_close_1011`.
-fn is_close_code(kind: &str) -> bool {
-    let code = kind.strip_prefix("ws_close_");
-    code.is_some_and(|code| {
-        code == "none" || (code.len() == 4 && code.bytes().all(|byte| byte.is_ascii_digit()))
-    })
+/// Reports whether an error is that of an HTTP request.
+fn is_of_http(name: &str) -> bool {
+    ErrorKey::parse(name).kind.and_then(ErrorKind::operation) == Some(Operation::Http)
 }
 
 /// Returns the metric `name`. `span` is the place of the name in the text that the error points at.
 pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, ThresholdError> {
     Metric::named(name).ok_or_else(|| {
-        let latencies = LATENCIES.each_ref().map(|latency| latency.name);
+        let latencies: Vec<_> = LatencyOf::all().map(|latency| latency.name()).collect();
+        let latencies: Vec<_> = latencies.iter().map(String::as_str).collect();
         let NameMistake { problem, expected, suggestion } =
             NameMistake::of(name, &names(), &latencies);
         ThresholdError { span: span.clone(), problem, expected: expected.to_owned(), suggestion }
@@ -285,11 +287,10 @@ pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, Thresho
 /// percentiles, `step.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`, `http.429` and
 /// `errors.http_status.429`.
 pub fn names() -> Vec<String> {
-    let latencies = LATENCIES
-        .iter()
-        .flat_map(|of| USUAL.iter().map(move |statistic| format!("{}.{statistic}", of.name)));
+    let latencies =
+        LatencyOf::all().flat_map(|of| USUAL.map(|statistic| format!("{}.{statistic}", of.name())));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
-    let errors = ERROR_KINDS.iter().map(|kind| format!("errors.{kind}"));
+    let errors = error_kinds().map(|kind| format!("errors.{kind}"));
     let classes = (2..=5).map(|class| format!("http.{}", StatusRange::Class(class)));
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).chain(classes).collect()
 }
@@ -304,34 +305,8 @@ pub fn value(name: &str, summary: &Summary) -> Option<Option<f64>> {
     })
 }
 
-/// Returns the latency `name`; `of` returns its values and the values that a threshold judges.
-const fn latency(
-    name: &'static str,
-    of: fn(&Summary) -> (LatencySummary, LatencySummary),
-) -> LatencyMetric {
-    LatencyMetric { name, of }
-}
-
-/// The kinds of latencies.
-pub(super) const LATENCIES: [LatencyMetric; 8] = [
-    latency("connect", |s| (s.connect.latency_us, s.connect.judged_us)),
-    latency("tcp", |s| (s.connect.tcp_latency_us, s.connect.tcp_judged_us)),
-    latency("join", |s| {
-        s.join.as_ref().map(|join| (join.latency_us, join.judged_us)).unwrap_or_default()
-    }),
-    latency("push", |s| {
-        s.push.as_ref().map(|push| (push.latency_us, push.judged_us)).unwrap_or_default()
-    }),
-    latency("http", |s| {
-        s.http.as_ref().map(|http| (http.latency_us, http.judged_us)).unwrap_or_default()
-    }),
-    latency("broadcast", |s| {
-        let latency = s.broadcast.as_ref().map(|broadcast| broadcast.latency_us);
-        latency.map(|us| (us, us)).unwrap_or_default()
-    }),
-    latency("message", |s| (s.message.latency_us, s.message.judged_us)),
-    latency("generator.lag", |s| (s.generator.lag_us, s.generator.lag_us)),
-];
+/// The name of the generator's own lateness.
+const LAG: &str = "generator.lag";
 
 /// The measurements by name, each with its unit.
 const FIXED: [(&str, Unit, ValueOf); 79] = [

@@ -2,7 +2,7 @@
 
 use throng_base::units::nearest;
 
-use super::error_kinds::ERROR_KINDS;
+use super::error_names::error_kinds;
 use super::statistic::USUAL;
 use super::step_metric::{STEP_FIGURES, divide};
 use crate::Percentile;
@@ -123,9 +123,9 @@ fn suggested_statistic(mistyped: &str, known: &[&str]) -> Option<String> {
 
 /// Returns the name that is nearest. The kind of an error may stand alone.
 fn suggested(name: &str, known: &[String]) -> Option<String> {
-    if ERROR_KINDS.contains(&name) {
+    if error_kinds().any(|kind| kind == name) {
         return Some(format!("errors.{name}"));
     }
     let near = nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-    near.or_else(|| nearest(name, ERROR_KINDS).map(|kind| format!("errors.{kind}")))
+    near.or_else(|| nearest(name, error_kinds()).map(|kind| format!("errors.{kind}")))
 }

@@ -1,11 +1,11 @@
 use super::*;
-use crate::{Histogram, LatencySummary};
+use crate::{ErrorKind, Histogram, LatencySummary};
 
 fn measured() -> Summary {
     let mut summary = Summary::default();
     summary.connect.ok = 9_990;
     summary.connect.failed.add("ECONNREFUSED", 10);
-    summary.errors.add("connect", 10);
+    summary.errors.add(ErrorKind::Connect, 10);
     summary.connect.rate_most = Some(12_000.0);
     summary.connect.latency_us =
         LatencySummary { p99: 99_999, p999: 300_000, count: 9_990, ..Default::default() };
@@ -95,8 +95,8 @@ fn answered_by_status() -> Summary {
     };
     [("200", 80), ("429", 12), ("500", 6)].iter().for_each(|(s, n)| http.statuses.add(s, *n));
     summary.http = Some(http);
-    summary.errors.add("http_status.429", 12);
-    summary.errors.add("http_timeout", 2);
+    summary.errors.add(ErrorKind::HttpStatus.with(429), 12);
+    summary.errors.add(ErrorKind::HttpTimeout, 2);
     summary
 }
 
@@ -134,7 +134,7 @@ fn a_status_of_a_run_file_that_has_only_classes_was_not_measured() {
     assert!(judge("errors.http_status.404 == 0").met);
     // An older file has no status in the kind of an error, either.
     summary.errors = Default::default();
-    summary.errors.add("http_status", 12);
+    summary.errors.add(ErrorKind::HttpStatus, 12);
     let judge = |text: &str| text.parse::<Threshold>().unwrap().judge(&summary);
     for text in ["errors.http_status.429 == 0", "errors.http_status.4xx < 1%"] {
         assert_eq!((judge(text).met, judge(text).value), (false, None), "{text}");

@@ -17,11 +17,11 @@ use throng_report::summary::{
 use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
 use throng_report::{
     AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
-    ErrorExchange, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval, Judgement,
-    KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse, Metric,
-    Outage, ProbeCounters, ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind,
-    RunMachine, ServerSnapshot, StepInterval, Summary, Tally, UnansweredWaits, WatchHeader,
-    WatchLine, validity,
+    ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval,
+    Judgement, KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse,
+    Metric, Operation, Outage, PerOperation, ProbeCounters, ProbeReport, ProcessMetric, ProgramUse,
+    RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval, Summary, Tally,
+    UnansweredWaits, WatchHeader, WatchLine, validity,
 };
 
 use document::{ANY, check, document, names};
@@ -58,6 +58,16 @@ fn every_field_of_the_header_is_documented() {
     check("The header", &serde_json::to_value(header).unwrap());
 }
 
+#[test]
+fn every_kind_of_error_is_documented() {
+    let text = document();
+    for kind in ErrorKind::all() {
+        // A value may stand behind the name.
+        let written = ["`", "_", "."].map(|end| format!("`{kind}{end}"));
+        assert!(written.iter().any(|name| text.contains(name)), "`{kind}` is missing");
+    }
+}
+
 fn any_ceiling() -> Ceiling {
     Ceiling {
         connects_per_s: Some(1.0),
@@ -65,6 +75,13 @@ fn any_ceiling() -> Ceiling {
         timer_error_us_p99: Some(1),
         bytes_per_user: Some(1.0),
     }
+}
+
+/// Returns a wait for each operation that has waits.
+fn any_waits(latency: &Histogram) -> UnansweredWaits {
+    let mut waits = UnansweredWaits::default();
+    Operation::with_waits().for_each(|operation| waits[operation] = latency.clone());
+    waits
 }
 
 /// Returns facts without an unknown one.
@@ -102,24 +119,11 @@ fn every_field_of_an_interval_is_documented() {
         push: latency.clone(),
         http: latency.clone(),
         broadcast: latency.clone(),
-        unanswered: UnansweredWaits {
-            connect: latency.clone(),
-            tcp: latency.clone(),
-            message: latency.clone(),
-            join: latency.clone(),
-            push: latency.clone(),
-            http: latency.clone(),
-        },
+        unanswered: any_waits(&latency),
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
         arrival: ArrivalLatencies {
-            connect: latency.clone(),
-            tcp: latency.clone(),
-            message: latency.clone(),
-            join: latency.clone(),
-            push: latency.clone(),
-            http: latency.clone(),
-            broadcast: latency.clone(),
+            latencies: PerOperation::of(|_| latency.clone()),
             by_own_clock: 1,
         },
         steps: vec![StepInterval {

@@ -8,8 +8,8 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 use throng_report::metric::MetricKind;
 use throng_report::{
-    ClassCounters, CounterField, Endpoint, Histogram, Interval, KernelCounters, LoadInterval,
-    MachineInterval, MachineUse, Metric, ProcessMetric, StepInterval, UnansweredWaits,
+    ClassCounters, CounterField, Endpoint, Interval, KernelCounters, LoadInterval, MachineInterval,
+    MachineUse, Metric, Operation, PerOperation, ProcessMetric, StepInterval,
 };
 
 use super::buckets::BucketCounts;
@@ -29,8 +29,8 @@ struct RunState {
     labels: Labels,
     /// The last interval, without its histograms; `None` before the first.
     last: Option<Interval>,
-    latency: Operations,
-    unanswered: Operations,
+    latency: PerOperation<BucketCounts>,
+    unanswered: PerOperation<BucketCounts>,
     lag: BucketCounts,
     /// Steps with a name and transactions.
     steps: Vec<StepBuckets>,
@@ -43,13 +43,6 @@ struct StepBuckets {
     latency: BucketCounts,
     unanswered: BucketCounts,
 }
-
-/// The histogram of each operation so far.
-#[derive(Clone, Debug, Default)]
-struct Operations([BucketCounts; OPERATIONS.len()]);
-
-/// The values of the label `operation`.
-const OPERATIONS: [&str; 7] = ["connect", "tcp", "message", "join", "push", "http", "broadcast"];
 
 impl RunMetrics {
     /// Begins a run. After another run, the counters begin at 0 again, as after a restart.
@@ -79,19 +72,10 @@ impl Collector for RunMetrics {
 impl RunState {
     fn add(&mut self, interval: &Interval) {
         if let Some(load) = &interval.load {
-            let now = load.latencies();
-            self.latency.add([
-                now.connect,
-                now.tcp,
-                now.message,
-                now.join,
-                now.push,
-                now.http,
-                now.broadcast,
-            ]);
-            let none = Histogram::new();
-            let UnansweredWaits { connect, tcp, message, join, push, http } = &load.unanswered;
-            self.unanswered.add([connect, tcp, message, join, push, http, &none]);
+            for operation in Operation::ALL {
+                self.latency[operation].add(load.latency(operation));
+                self.unanswered[operation].add(&load.unanswered[operation]);
+            }
             self.lag.add(&load.lag);
             for step in &load.steps {
                 self.add_step(step);
@@ -149,12 +133,12 @@ impl RunState {
             "throng_load_latency",
             "Time from the intended moment of an operation until its answer arrived, by the best \
              clock.",
-            self.latency.samples(),
+            samples(&self.latency),
         )?;
         out.histograms(
             "throng_load_unanswered",
             "Waits that no answer ended, until they timed out or the user was stopped.",
-            self.unanswered.samples(),
+            samples(&self.unanswered),
         )?;
         let lag = [(Labels::new(), &self.lag)];
         out.histograms("throng_load_lag", "Lag of the generator's own steps.", lag)?;
@@ -176,17 +160,12 @@ impl RunState {
     }
 }
 
-impl Operations {
-    fn add(&mut self, interval: [&Histogram; OPERATIONS.len()]) {
-        self.0.iter_mut().zip(interval).for_each(|(counts, interval)| counts.add(interval));
-    }
-
-    /// Returns the histograms of operations that the run does. Every run connects.
-    fn samples(&self) -> impl Iterator<Item = (Labels, &BucketCounts)> {
-        let all = OPERATIONS.into_iter().zip(&self.0);
-        let done = all.filter(|(name, counts)| *name == OPERATIONS[0] || counts.count() > 0);
-        done.map(|(name, counts)| (vec![("operation", name.to_owned())], counts))
-    }
+/// Returns the histograms of operations that the run does. Every run connects.
+fn samples(all: &PerOperation<BucketCounts>) -> impl Iterator<Item = (Labels, &BucketCounts)> {
+    let is_done =
+        |operation, counts: &BucketCounts| operation == Operation::Connect || counts.count() > 0;
+    let done = all.iter().filter(move |(operation, counts)| is_done(*operation, counts));
+    done.map(|(operation, counts)| (vec![("operation", operation.to_string())], counts))
 }
 
 fn write_load(out: &mut Families<'_>, load: &LoadInterval) -> fmt::Result {

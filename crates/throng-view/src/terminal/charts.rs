@@ -2,10 +2,10 @@
 
 use ratatui::style::Color;
 use throng_base::units::{brief_count, brief_micros};
+use throng_report::Operation;
 
 use super::chart::{Chart, Curve, Legend, Scale, round_time};
 use super::model::TerminalModel;
-use super::operation::Operation;
 use super::pen::{Pen, PenStyle};
 use super::rows::{Row, RowLatency};
 
@@ -33,13 +33,13 @@ fn rates(model: &TerminalModel) -> Chart {
     let mut legends = Vec::new();
     let mut curves = Vec::new();
     let mut add = |operation: Operation, pen: Pen| {
-        let of = move |row: &Row| rate(row, operation.done(&row.work));
-        let due = move |row: &Row| rate(row, operation.due(&row.work)?);
+        let of = move |row: &Row| rate(row, row.work.done[operation]);
+        let due = move |row: &Row| rate(row, row.work.due(operation)?);
         let last = model.last();
         let text = last.and_then(of).map(brief_count);
         let due_now = last.and_then(due).map(|due| format!(" of {}", brief_count(due)));
         let text = text.map(|text| text + &due_now.unwrap_or_default());
-        legends.push(legend(operation.plural(), text, pen));
+        legends.push(legend(operation.short()[1], text, pen));
         curves.push(curve(model, INTENDED, due));
         curves.push(curve(model, pen, of));
     };
@@ -70,7 +70,7 @@ fn latency(model: &TerminalModel) -> Chart {
         legends.push(legend(name, last.map(|latency| brief_micros(value(latency))), *pen));
     }
     let curves = parts.map(|(_, value, pen)| curve(model, pen, of(value)));
-    let name = operation.name();
+    let [name, _] = operation.short();
     let names = [&*format!("{name} latency"), name];
     chart(model, names, legends, curves.into(), |(least, most)| Scale::log(least, most))
 }

@@ -6,10 +6,10 @@ use ratatui::style::{Color, Style};
 use ratatui::text::Span;
 use ratatui::widgets::Widget;
 use throng_base::units::{brief_count, brief_micros};
+use throng_report::Operation;
 
 use super::cut::top;
 use super::model::TerminalModel;
-use super::operation::Operation;
 use super::style::FAINT;
 
 /// A figure and its name.
@@ -85,7 +85,7 @@ fn figures(model: &TerminalModel) -> Vec<Figure> {
     let (load, last) = (model.load(), model.last());
     let rate = |operation: Operation| {
         let row = last.filter(|row| !row.is_leaving)?;
-        row.work.per_second(operation.done(&row.work)).map(brief_count)
+        row.work.per_second(row.work.done[operation]).map(brief_count)
     };
     let operation = model.operation();
     let latency = model.course.all().iter().rev().find_map(|row| row.latency(operation));
@@ -102,7 +102,7 @@ fn figures(model: &TerminalModel) -> Vec<Figure> {
     };
     let second = match operation {
         Operation::Connect => figure("users", last.map(|row| brief_count(row.users as f64))),
-        other => figure(&format!("{}/s", other.plural()), rate(other)),
+        other => figure(&format!("{}/s", other.short()[1]), rate(other)),
     };
     vec![
         figure("connected", last.map(|row| brief_count(row.connected as f64))),

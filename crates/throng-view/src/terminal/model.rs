@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_lab::{RunContent, RunResult};
-use throng_report::{Grade, Interval, LoadInterval};
+use throng_report::{Grade, Interval, LoadInterval, Operation};
 
-use super::operation::Operation;
 use super::rows::{Row, Rows};
 
 /// What a view of a run or of a lab shows.
@@ -182,10 +181,11 @@ impl TerminalModel {
     /// Returns the operations of this load, the most important first.
     fn operations(&self) -> impl Iterator<Item = Operation> {
         let has = |operation: &Operation| match self.load() {
-            Some(load) => operation.is_part_of(load),
+            // Every load connects.
+            Some(load) => *operation == Operation::Connect || load.has_begun(*operation),
             None => *operation == Operation::Connect,
         };
-        Operation::ALL.into_iter().filter(has)
+        Operation::BY_WEIGHT.into_iter().filter(has)
     }
 
     /// Returns the operation whose rate and latency are shown.

@@ -1,8 +1,6 @@
 //! The course of a run for charts, in bounded memory.
 
-use throng_report::{Interval, IntervalWork};
-
-use super::operation::Operation;
+use throng_report::{Interval, IntervalWork, Operation, PerOperation};
 
 /// The course of a run. A run of any length fits: when there are too many rows, two become one.
 #[derive(Debug)]
@@ -25,8 +23,7 @@ pub(crate) struct Row {
     /// Whether all users were leaving: then there is neither a rate nor a latency.
     pub(crate) is_leaving: bool,
     pub(crate) work: IntervalWork,
-    /// The latencies of [`Operation::ALL`].
-    latencies: [Option<RowLatency>; Operation::ALL.len()],
+    latencies: PerOperation<Option<RowLatency>>,
 }
 
 /// Latencies of a row, in microseconds. Those of several intervals are the largest of each.
@@ -42,7 +39,7 @@ impl Row {
     pub(crate) fn of(interval: &Interval, previous: Option<&Interval>) -> Option<Self> {
         let load = interval.load.as_ref().filter(|_| interval.span_ms > 0)?;
         let latency = |operation: Operation| {
-            let values = operation.latencies(load);
+            let values = load.latency(operation);
             (!values.is_empty()).then(|| RowLatency {
                 p50: values.percentile(50.0),
                 p99: values.percentile(99.0),
@@ -55,13 +52,13 @@ impl Row {
             connected: load.counters.connected,
             is_leaving: load.is_leaving(),
             work: IntervalWork::of(interval, previous),
-            latencies: Operation::ALL.map(latency),
+            latencies: PerOperation::of(latency),
         })
     }
 
     /// Returns the latencies of an operation, if it was done.
     pub(crate) fn latency(&self, operation: Operation) -> Option<RowLatency> {
-        self.latencies[operation as usize]
+        self.latencies[operation]
     }
 
     /// Adds the row that follows.
@@ -74,7 +71,8 @@ impl Row {
             max: one.max.max(two.max),
         };
         let mut latencies = next.latencies;
-        for (latency, before) in latencies.iter_mut().zip(self.latencies) {
+        for (operation, latency) in latencies.iter_mut() {
+            let before = self.latencies[operation];
             *latency = latency.zip(before).map(|(one, two)| most(one, two)).or(*latency).or(before);
         }
         *self = Self { work, latencies, ..next };
@@ -150,11 +148,14 @@ mod tests {
         }
         assert_eq!(rows.all().len(), ROWS_MAX / 2 + 1);
         let first = &rows.all()[0];
-        assert_eq!((first.at_ms, first.connected, first.work.connects), (2000, 2, 6));
-        assert_eq!(first.work.per_second(first.work.connects), Some(3.0));
+        assert_eq!(
+            (first.at_ms, first.connected, first.work.done[Operation::Connect]),
+            (2000, 2, 6)
+        );
+        assert_eq!(first.work.per_second(first.work.done[Operation::Connect]), Some(3.0));
         assert_eq!(first.latency(Operation::Connect).unwrap().p99, 2);
         assert_eq!(first.latency(Operation::Message), None);
         let last = rows.all().last().unwrap();
-        assert_eq!((last.work.connects, last.connected), (3, ROWS_MAX as u64 + 1));
+        assert_eq!((last.work.done[Operation::Connect], last.connected), (3, ROWS_MAX as u64 + 1));
     }
 }

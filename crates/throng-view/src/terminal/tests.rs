@@ -9,8 +9,8 @@ use throng_base::units::show_duration;
 use throng_lab::RunContent;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 use throng_report::{
-    Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, ProcessUse, RunEvent,
-    RunEventKind, ServerSnapshot, Threshold,
+    ErrorKind, Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, ProcessUse,
+    RunEvent, RunEventKind, ServerSnapshot, Threshold,
 };
 
 use super::controls::KEYS;
@@ -67,7 +67,7 @@ fn interval(second: u64) -> Interval {
     let process = ProcessUse { cpu_user_us: second * 310_000, ..Default::default() };
     let mut load = LoadInterval { phase: phase.into(), counters, process, ..Default::default() };
     load.connect_failed.add("ECONNREFUSED", 12.min(users));
-    load.errors.add("expect_timeout", second / 20);
+    load.errors.add(ErrorKind::ExpectTimeout, second / 20);
     for n in 1..=100u32 {
         load.message.record_us(400 + second * 10 + u64::from(n) * u64::from(n));
         load.connect.record_us(150 + u64::from(n) * 3);

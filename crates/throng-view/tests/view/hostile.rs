@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use throng_lab::{RunContent, RunResult};
 use throng_report::export::CsvExport;
-use throng_report::{Interval, LoadInterval, MachineUse, Metric, ServerSnapshot};
+use throng_report::{
+    ErrorKind, Interval, LoadInterval, MachineUse, Metric, Operation, ServerSnapshot,
+};
 
 /// Shows a run file in every way that there is, and returns the content and the texts.
 fn show(bytes: impl Read) -> Option<(RunContent, RunResult, Vec<String>)> {
@@ -46,11 +48,11 @@ fn sound() -> Vec<Value> {
         (counters.heartbeats_sent, load.probe.intended, load.probe.sent) = (n, second, second);
         (load.process.pid, load.process.cpu_user_us) = (7, second * 500_000);
         load.errors.add("ECONNRESET", second);
-        load.connect_failed.add("timeout", second);
+        load.connect_failed.add(ErrorKind::ConnectTimeout, second);
         load.connect.record_n(300, 10);
         load.message.record_n(90_000, 50);
         load.lag.record_n(40, 60);
-        load.unanswered.message.record_n(3_000_000, 2);
+        load.unanswered[Operation::Message].record_n(3_000_000, 2);
         let mut server =
             ServerSnapshot { cores: 2, open_per_core: vec![n; 2], ..Default::default() };
         (server.counters.accepted, server.counters.open, server.process.pid) = (n, n, 8);

@@ -11,9 +11,9 @@ use std::thread;
 use crate::exposition::Exposition;
 use serde_json::Value;
 use throng_report::{
-    ClassCounters, CoreCounters, Histogram, Interval, KernelCounters, LoadCounters, LoadInterval,
-    MachineInterval, MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse, ServerCounters,
-    ServerSnapshot, StepInterval,
+    ClassCounters, CoreCounters, ErrorKind, Histogram, Interval, KernelCounters, LoadCounters,
+    LoadInterval, MachineInterval, MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse,
+    ServerCounters, ServerSnapshot, StepInterval,
 };
 use throng_view::metrics::{MetricsEndpoint, RunMetrics, ServerMetrics};
 
@@ -30,7 +30,7 @@ fn a_run_shows_its_counters_with_their_values() {
     scraped.check("throng_load_probe_delivered_total", &[], 3.0);
     scraped.check("throng_load_class_connects_ok_total", &[("class", "guests")], 3.0);
     scraped.check("throng_load_connect_errors_total", &[("errno", "ECONNREFUSED")], 3.0);
-    scraped.check("throng_load_errors_total", &[("kind", "expect_timeout")], 3.0);
+    scraped.check("throng_load_errors_total", &[("kind", ErrorKind::ExpectTimeout.name())], 3.0);
     scraped.check("throng_load_http_answers_total", &[("status", "429")], 3.0);
     scraped.check("throng_load_latency_seconds_count", &[("operation", "connect")], 3.0);
     scraped.check("throng_load_phase_info", &[("phase", "hold")], 1.0);
@@ -367,7 +367,7 @@ fn interval(n: u64) -> Interval {
         ..Default::default()
     };
     load.connect_failed.add("ECONNREFUSED", n);
-    load.errors.add("expect_timeout", n);
+    load.errors.add(ErrorKind::ExpectTimeout, n);
     load.http_statuses.add("429", n);
     let guests = ClassCounters { connects_ok: n, ..Default::default() };
     load.classes.insert("guests".into(), guests);

@@ -1,20 +1,17 @@
 //! The kind of answer that was slow for longest.
 
-use throng_report::Evidence;
 use throng_report::render::micros;
+use throng_report::{Evidence, Operation};
 
 use super::SLOW_US;
 use crate::cpus::INTERVALS_MIN;
 use crate::history::{Quantiles, Sample};
-use crate::impact::plural_of;
+use crate::impact::timed;
 use crate::run_view::RunView;
-
-/// A kind of wait: its name, its quantiles, and how many times as long as an answer it may take.
-type AnswerKind = (&'static str, fn(&Sample) -> Quantiles, u64);
 
 /// The kind of answer that was slow.
 pub(super) struct SlowAnswers<'a> {
-    pub(super) name: &'static str,
+    pub(super) operation: Operation,
     /// The intervals in which it was, and its p99 there.
     pub(super) late: Vec<(&'a Sample, u64)>,
     pub(super) worst_us: u64,
@@ -27,14 +24,6 @@ pub(super) struct SlowAnswers<'a> {
 impl<'a> SlowAnswers<'a> {
     /// Returns the answers that were slow for longest, if most of their time is not the round trip.
     pub(super) fn slowest(run: &RunView<'a>, is_stalled: bool) -> Option<Self> {
-        let kinds: [AnswerKind; 6] = [
-            ("message", |sample| sample.message, 1),
-            ("push", |sample| sample.push, 1),
-            ("http", |sample| sample.http, 1),
-            ("join", |sample| sample.join, 1),
-            ("upgrade", upgrade, 1),
-            ("broadcast", |sample| sample.broadcast, BROADCAST_TIMES),
-        ];
         let way_us = run
             .samples()
             .iter()
@@ -43,10 +32,11 @@ impl<'a> SlowAnswers<'a> {
             .map(|quantiles| quantiles.p50_us)
             .min();
         let way_limit_us = way_us.unwrap_or(0).saturating_mul(WAYS_MIN);
-        let found = kinds.into_iter().filter_map(|(name, of, times)| {
-            let threshold_us =
-                run.thresholds.latency_us(if name == "upgrade" { "connect" } else { name });
-            let limit_us = way_limit_us.max(threshold_us.unwrap_or(SLOW_US).min(SLOW_US * times));
+        let found = timed().filter_map(|operation| {
+            let of = |sample: &Sample| answered(sample, operation);
+            let threshold_us = run.thresholds.latency_us(operation.name());
+            let slow_us = threshold_us.unwrap_or(SLOW_US).min(operation.slow_us());
+            let limit_us = way_limit_us.max(slow_us);
             let (in_a_gap, slow): (Vec<_>, Vec<_>) = run
                 .samples()
                 .iter()
@@ -58,8 +48,7 @@ impl<'a> SlowAnswers<'a> {
             let worst_us = slow.iter().map(|sample| of(sample).p99_us).max()?;
             let worst = slow.iter().find(|sample| of(sample).p99_us == worst_us)?;
             let before = run.samples().iter().find(|sample| of(sample).count > 0)?;
-            let counter =
-                format!("load.{}_us.p99", if name == "upgrade" { "connect" } else { name });
+            let counter = format!("load.{operation}_us.p99");
             let rise = |from: &Sample, to: &Sample| Evidence {
                 counter: counter.clone(),
                 from: of(from).p99_us as f64,
@@ -75,14 +64,18 @@ impl<'a> SlowAnswers<'a> {
                 false => "interval in which it did not stand still",
             };
             let late = slow.into_iter().map(|sample| (sample, of(sample).p99_us)).collect();
-            Some(Self { name, late, worst_us, intervals, evidence })
+            Some(Self { operation, late, worst_us, intervals, evidence })
         });
         found.max_by_key(|slow| slow.late.len())
     }
 
     pub(super) fn describe(&self, run: &RunView<'_>) -> String {
-        let Self { name, worst_us, intervals, .. } = self;
-        let (plural, worst) = (plural_of(name), micros(*worst_us));
+        let Self { operation, worst_us, intervals, .. } = self;
+        let plural = match operation {
+            Operation::Connect => "upgrades",
+            other => other.plural(),
+        };
+        let worst = micros(*worst_us);
         match self.sent_late(run) {
             Some(us) => format!(
                 "{plural} took {} from when they were sent (p50), and {worst} from when they were \
@@ -100,7 +93,8 @@ impl<'a> SlowAnswers<'a> {
         let (worst, us) = self.late.iter().max_by_key(|(_, us)| *us)?;
         let is_late = worst.from_send.count > 0
             && worst.from_send.p99_us.saturating_mul(3) <= us.saturating_mul(2);
-        (self.name == "message" && is_late).then_some(run.summary.message.from_send_us.p50)
+        (self.operation == Operation::Message && is_late)
+            .then_some(run.summary.message.from_send_us.p50)
     }
 }
 
@@ -121,6 +115,14 @@ fn way(sample: &Sample) -> Quantiles {
     if sample.tcp.count > 0 { sample.tcp } else { sample.connect }
 }
 
+/// Returns the part of an operation that the server program answers: of a connect, the upgrade.
+fn answered(sample: &Sample, operation: Operation) -> Quantiles {
+    match operation {
+        Operation::Connect => upgrade(sample),
+        other => sample.latency(other),
+    }
+}
+
 /// Returns the part of a WebSocket's connect that the server program answers.
 fn upgrade(sample: &Sample) -> Quantiles {
     if sample.tcp.count == 0 {
@@ -132,10 +134,6 @@ fn upgrade(sample: &Sample) -> Quantiles {
 
 /// The wait from which a single one counts: the server stopped for that long.
 const STALL_US: u64 = 1_000_000;
-
-/// How many times as long a broadcast may take: a delivery to all users takes as long as sending to
-/// all, as in `impact`.
-const BROADCAST_TIMES: u64 = 10;
 
 /// The number of round trips above which an answer was not on its way most of the time.
 const WAYS_MIN: u64 = 4;

@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use throng_report::STEP_NAMES_MAX;
-use throng_report::http_status::unexpected_status;
+use throng_report::{ErrorKind, STEP_NAMES_MAX};
 
 use super::super::counted_lines::{approximated, not_needed, not_supported, translated};
 use super::line::Tags;
@@ -161,9 +160,10 @@ impl Metrics {
         let code = tags.error_code.as_deref().unwrap_or_default();
         match (is_expected(tags), number, status) {
             (true, Some(number), _) => MetricUse::Request(number),
-            (_, Some(number), Some(status)) => {
-                MetricUse::FailedRequest(Some(number), self.text(&unexpected_status(status)))
-            }
+            (_, Some(number), Some(status)) => MetricUse::FailedRequest(
+                Some(number),
+                self.text(&ErrorKind::HttpStatus.with(status)),
+            ),
             _ => match connect_failure(code) {
                 Some(reason) => MetricUse::FailedConnectOfRequest(self.text(&reason)),
                 None if code.is_empty() => MetricUse::FailedRequest(None, self.text("k6_error")),
@@ -176,7 +176,9 @@ impl Metrics {
         match tags.status.as_deref() {
             None | Some("101") => MetricUse::WebSocketConnect,
             Some("" | "0") => MetricUse::FailedConnect(self.text("unknown")),
-            Some(status) => MetricUse::FailedConnect(self.text(&format!("http_{status}"))),
+            Some(status) => {
+                MetricUse::FailedConnect(self.text(&ErrorKind::UpgradeStatus.with(status)))
+            }
         }
     }
 

@@ -102,7 +102,7 @@ impl TsungRun {
         };
         for (name, total) in &self.totals {
             match name.strip_prefix("error_connect_") {
-                Some(reason) => load.connect_failed.add(&errno(reason), *total),
+                Some(reason) => load.connect_failed.add(errno(reason), *total),
                 None if is_error(name) => load.errors.add(name, *total),
                 None if is_status(name) => load.http_statuses.add(name, *total),
                 None => {}

@@ -1,6 +1,6 @@
 //! Points and summaries of k6.
 
-use throng_report::Summary;
+use throng_report::{ErrorKind, Summary};
 
 use super::{assert_whole, import, import_text, last, show, text_of};
 
@@ -44,7 +44,10 @@ fn the_sums_of_points_are_those_of_the_run() {
     assert_eq!(counters.http_ok, sum("http_reqs", "\"expected_response\":\"true\""));
     assert_eq!(counters.http_failed, sum("http_req_failed", ""));
     assert_eq!(load.http_statuses.get("404"), sum("http_reqs", "\"status\":\"404\""));
-    assert_eq!(load.errors.get("http_status.404"), sum("http_reqs", "\"status\":\"404\""));
+    assert_eq!(
+        load.errors.get(ErrorKind::HttpStatus.with(404)),
+        sum("http_reqs", "\"status\":\"404\"")
+    );
     assert_eq!(counters.users_finished, sum("iterations", ""));
     let dropped = sum("dropped_iterations", "");
     assert_eq!(counters.users_intended - counters.users_started, dropped);
@@ -61,7 +64,10 @@ fn the_sums_of_points_are_those_of_the_run() {
     assert_eq!(load.counters.messages_sent, sum("ws_msgs_sent", ""));
     assert_eq!(load.counters.messages_received, sum("ws_msgs_received", ""));
     assert_eq!(load.counters.connects_ok, sum("ws_sessions", "\"status\":\"101\""));
-    assert_eq!(load.connect_failed.get("http_403"), sum("ws_sessions", "\"status\":\"403\""));
+    assert_eq!(
+        load.connect_failed.get(ErrorKind::UpgradeStatus.with(403)),
+        sum("ws_sessions", "\"status\":\"403\"")
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `join`, `push`, `leave`, and heartbeats.
 
 use super::play::{PHOENIX, check};
+use throng_report::ErrorKind;
 
 #[test]
 fn a_join_is_answered_and_counts() {
@@ -163,7 +164,10 @@ fn check_end(frame: &str, actions: &str) {
 
 #[test]
 fn a_channel_ends_whatever_the_ref_and_a_push_with_it() {
-    for (event, error) in [("phx_error", "channel_error"), ("phx_close", "channel_closed")] {
+    for (event, error) in [
+        ("phx_error", ErrorKind::ChannelError.name()),
+        ("phx_close", ErrorKind::ChannelClosed.name()),
+    ] {
         let actions = format!(
             "channels lost 1, error {error}, no deadline, close, sent a close frame, \
              pushes_failed +1"

@@ -4,7 +4,7 @@ use throng_proto::HeldBudget;
 use throng_proto::websocket::Violation;
 
 use super::play::{HTTP, Play, TCP, WS};
-use crate::user::ErrorKind;
+use crate::user::{ErrorKind, violation_error};
 
 /// Plays a user on a core whose users hold at most `bytes` together.
 fn on_core(budget: &HeldBudget, head: &str, user: &str) -> Play {
@@ -59,9 +59,9 @@ fn empty_messages_take_memory_too() {
 fn a_message_that_is_too_large_is_no_violation_of_the_protocol() {
     for violation in [Violation::MessageTooLarge, Violation::FrameTooLarge, Violation::HeldTooMuch]
     {
-        assert_eq!(ErrorKind::of_violation(violation), ErrorKind::WebSocketTooLarge);
+        assert_eq!(violation_error(violation), ErrorKind::WebSocketTooLarge);
     }
-    assert_eq!(ErrorKind::of_violation(Violation::NotUtf8), ErrorKind::WebSocketViolation);
+    assert_eq!(violation_error(Violation::NotUtf8), ErrorKind::WebSocketViolation);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Rules of `on_message`: what a user sends beside its steps.
 
 use super::play::{PHOENIX, Play, WS, check, check_trace};
+use throng_report::ErrorKind;
 
 const PING: &str = "target: ws://h:1/\non_message: [{text: '2', do: [send: '3']}]";
 const BEGUN: &str = "0 begin; 0 opened; 0 upgraded";
@@ -46,7 +47,7 @@ fn the_steps_go_on_as_if_nothing_had_come() {
 fn no_step_sees_what_a_rule_takes() {
     let user = "[connect, receive: welcome, stay]";
     let mismatch = Play::new(WS, user).row(&format!("{BEGUN}; 5 text 2"));
-    assert!(mismatch.contains("expect_mismatch"), "{mismatch}");
+    assert!(mismatch.contains(ErrorKind::ExpectMismatch.name()), "{mismatch}");
     // Without `do`, the message is only taken.
     let taken = format!("{WS}\non_message: [{{text: '2'}}]");
     assert_eq!(Play::new(&taken, user).row(&format!("{BEGUN}; 5 text 2")), "rules_matched +1");

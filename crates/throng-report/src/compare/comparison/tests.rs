@@ -6,7 +6,7 @@ use super::*;
 use crate::compare::RunSample;
 use crate::render::{compare_markdown, compare_text};
 use crate::runfile::{RunEndReason, RunHeader, ScenarioSource};
-use crate::{Interval, LoadInterval, SummaryFold};
+use crate::{ErrorKind, Interval, LoadInterval, SummaryFold};
 
 /// A made-up run: how it differs from a run of 60 s with 100 connects and 1,000 messages a second.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl MadeUp {
             load.counters.messages_expected += 1_000;
             load.counters.messages_answered += 1_000 - self.errors_a_second;
             load.counters.messages_failed += self.errors_a_second;
-            load.errors.add("expect_timeout", self.errors_a_second);
+            load.errors.add(ErrorKind::ExpectTimeout, self.errors_a_second);
             load.process.pid = 1;
             load.process.cpu_user_us += 20_000 + random.below(2_000);
             load.lag.record_n(20, 100);
@@ -208,7 +208,7 @@ fn a_repeat_makes_the_interval_of_a_count_no_wider() {
         let mut load = LoadInterval::default();
         run.sample = RunSample::new();
         for second in 1..=60_u64 {
-            load.errors.add("expect_timeout", second % 7);
+            load.errors.add(ErrorKind::ExpectTimeout, second % 7);
             let (at_ms, load) = (second * 1_000, Some(load.clone()));
             run.sample.add(&Interval { at_ms, span_ms: 1_000, load, ..Interval::default() });
         }

@@ -6,8 +6,8 @@ use super::super::memory::MemoryFold;
 use super::ratio;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{
-    ArrivalLatencies, Histogram, LatencyStats, LoadInterval, Merge, ProbeReport, STEP_NAMES_MAX,
-    UnansweredWaits,
+    ArrivalLatencies, ErrorKind, Histogram, LatencyStats, LoadInterval, Merge, PerOperation,
+    ProbeReport, STEP_NAMES_MAX, UnansweredWaits,
 };
 
 /// The generator's intervals so far.
@@ -17,14 +17,9 @@ pub(super) struct LoadFold {
     /// The last interval, without its histograms.
     pub(super) last: LoadInterval,
     pub(super) errors: crate::Tally,
-    pub(super) connect: Histogram,
-    pub(super) tcp: Histogram,
-    pub(super) message: Histogram,
+    /// The latencies until the generator read the answers.
+    pub(super) seen: PerOperation<Histogram>,
     pub(super) from_send: Histogram,
-    pub(super) join: Histogram,
-    pub(super) push: Histogram,
-    pub(super) http: Histogram,
-    pub(super) broadcast: Histogram,
     /// The latencies by the better clock, each answer once.
     pub(super) arrival: ArrivalLatencies,
     /// Whether the file has latencies by the kernel's clock.
@@ -62,14 +57,10 @@ impl LoadFold {
         if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }
-        self.connect.merge(&load.connect);
-        self.tcp.merge(&load.tcp);
-        self.message.merge(&load.message);
+        for (operation, seen) in self.seen.iter_mut() {
+            seen.merge(load.seen(operation));
+        }
         self.from_send.merge(&load.from_send);
-        self.join.merge(&load.join);
-        self.push.merge(&load.push);
-        self.http.merge(&load.http);
-        self.broadcast.merge(&load.broadcast);
         self.arrival.merge_best(load);
         self.is_stamped |= !load.arrival.is_empty();
         self.lag.merge(&load.lag);
@@ -95,7 +86,7 @@ impl LoadFold {
         self.memory.add(now.connected, &load.process);
         self.errors = load.errors.clone();
         if now.connects_failed > 0 {
-            self.errors.0.insert("connect".to_owned(), now.connects_failed);
+            self.errors.0.insert(ErrorKind::Connect.into(), now.connects_failed);
         }
         self.intervals += u64::from(span_ms > 0);
         if !load.is_leaving() {

@@ -3,8 +3,8 @@ use crate::runfile::RunFile;
 use crate::summary::MEMORY_CONNECTIONS_MIN;
 use crate::validity::Grade;
 use crate::{
-    CoreCounters, LoadCounters, LoadInterval, MachineUse, ProcessMetric, ProcessUse, RunEvent,
-    ServerCounters, ServerSnapshot,
+    CoreCounters, ErrorKind, LoadCounters, LoadInterval, MachineUse, Operation, ProcessMetric,
+    ProcessUse, RunEvent, ServerCounters, ServerSnapshot,
 };
 
 pub(super) fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
@@ -195,9 +195,9 @@ fn sent_messages_count_where_nothing_is_expected() {
 fn failed_connects_are_errors_of_the_kind_connect() {
     let mut failing = load(LoadCounters { connects_failed: 3, ..Default::default() }, 1, 1);
     failing.connect_failed.add("ECONNREFUSED", 3);
-    failing.errors.add("expect_timeout", 2);
+    failing.errors.add(ErrorKind::ExpectTimeout, 2);
     let summary = run(vec![of_load(failing)]);
-    assert_eq!(summary.errors.get("connect"), 3);
+    assert_eq!(summary.errors.get(ErrorKind::Connect), 3);
     assert_eq!(summary.errors.total(), 5);
     assert_eq!(summary.connect.failed.get("ECONNREFUSED"), 3);
 }
@@ -303,7 +303,7 @@ fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
     let counters = LoadCounters { messages_answered: 2_000, ..LoadCounters::default() };
     let mut late = load(counters, 0, 0);
     late.message.record_n(70_000, 2_000);
-    late.arrival.message.record_n(1_000, 2_000);
+    late.arrival[Operation::Message].record_n(1_000, 2_000);
     late.arrival.by_own_clock = by_own_clock;
     late.lag.record_n(lag_us, 2_000);
     run(vec![of_load(LoadInterval::default()), of_load(late)])
@@ -328,7 +328,7 @@ fn arrivals_of_a_part_of_the_answers_stand_for_no_other_answers() {
     let mut load = load(LoadCounters::default(), 0, 0);
     load.message.record_n(2_000, 1_999);
     load.message.record_us(5_000_000);
-    load.arrival.message.record_n(1_000, 1_999);
+    load.arrival[Operation::Message].record_n(1_000, 1_999);
     assert!(!load.clocks_agree());
     let summary = run(vec![of_load(LoadInterval::default()), of_load(load)]);
     let latency = summary.message.latency_us;

@@ -2,10 +2,10 @@
 
 use super::SummaryFold;
 use crate::runfile::RunEndReason;
-use crate::summary::ArrivalsSummary;
 use crate::summary::rates::{IntervalGrowth, rate_most};
+use crate::summary::{ArrivalsSummary, OperationSummary};
 use crate::validity::{ShownLatency, ValidityFacts};
-use crate::{CueWaits, LatencySummary};
+use crate::{CueWaits, ErrorKind, LatencySummary, Operation, Summary};
 
 impl SummaryFold {
     /// Returns the facts of a run, its latencies and what its file lacks apart.
@@ -32,7 +32,7 @@ impl SummaryFold {
             answers_out_of_step: counters.answers_out_of_step,
             answers_after_greeting: counters.answers_after_greeting,
             http_answers: counters.http_answers(),
-            http_unasked: last.errors.get("http_unasked"),
+            http_unasked: last.errors.get(ErrorKind::HttpUnasked),
             arrivals_intended: arrivals.intended,
             arrivals_achieved: arrivals.achieved,
             turns_intended: counters.turns_intended,
@@ -68,15 +68,14 @@ impl SummaryFold {
 
     /// Returns the latencies that were measured (judged, until the answers arrived, and until they
     /// were read), each with what the thresholds judge of it.
-    pub(super) fn shown_latencies<const N: usize>(
-        &self,
-        latencies: [(&'static str, Option<[LatencySummary; 3]>); N],
-    ) -> Vec<ShownLatency> {
-        let shown = latencies.into_iter().filter_map(|(name, latency)| {
-            let [us, arrived_us, seen_us] = latency.filter(|[us, ..]| us.count > 0)?;
+    pub(super) fn shown_latencies(&self, summary: &Summary) -> Vec<ShownLatency> {
+        let timed = summary.operations().filter(|(_, of)| of.judged_us.count > 0);
+        let shown = timed.map(|(operation, of)| {
+            let name = operation.name();
+            let OperationSummary { judged_us: us, latency_us: arrived_us, seen_us, .. } = of;
             let judged = self.thresholds.iter().filter_map(|threshold| threshold.latency());
             let judged = judged.filter(|(of, _)| of == name).map(|(_, stat)| stat.name()).collect();
-            Some(ShownLatency { name, us, arrived_us, seen_us, judged })
+            ShownLatency { name, us, arrived_us, seen_us, judged }
         });
         shown.collect()
     }
@@ -88,8 +87,9 @@ impl SummaryFold {
         let total = |of: &dyn Fn(&IntervalGrowth) -> u64| {
             self.growths.iter().fold(0_u64, |sum, growth| sum.saturating_add(of(growth)))
         };
-        let requested = total(&|growth| self.messages(growth).saturating_add(growth.joins))
-            .saturating_add(self.load.last.counters.heartbeats_answered);
+        let requested =
+            total(&|growth| self.messages(growth).saturating_add(growth.ok[Operation::Join]))
+                .saturating_add(self.load.last.counters.heartbeats_answered);
         let received = total(&|growth| growth.received_by_users);
         if received > UNREQUESTED_LEAST && received / UNREQUESTED_TIMES > requested {
             // Unrequested messages take CPU time too, and the calibration did not measure their
@@ -100,7 +100,8 @@ impl SummaryFold {
         let (connect_us, message_us) =
             (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
         let taken_us = |growth: &IntervalGrowth| {
-            growth.connects as f64 * connect_us + self.messages(growth) as f64 * message_us
+            growth.ok[Operation::Connect] as f64 * connect_us
+                + self.messages(growth) as f64 * message_us
         };
         rate_most(&self.growths, |growth| taken_us(growth).round() as u64)
             .map(|us_per_s| us_per_s / 1e6)

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Prng;
-use throng_report::Histogram;
+use throng_report::{Histogram, Operation};
 use throng_sim::{Faults, check};
 
 use super::room::{Reply, Room, To};
@@ -60,7 +60,7 @@ fn all_are(histogram: &Histogram, us: u64) {
 fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
     check(4, |sim| {
         let stats = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&stats.message, &stats.arrival.message);
+        let (seen, arrived) = (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
         assert!(seen.count() > 1_000);
         assert_eq!(seen.count(), arrived.count());
         all_are(arrived, micros(ROUND_TRIP + SERVICE));
@@ -73,12 +73,15 @@ fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
 fn a_late_send_is_in_the_latency_and_in_the_lag() {
     check(4, |sim| {
         let stats = play(sim, echo(), LATE, PACED);
-        let (lag, arrived) = (&stats.lag, &stats.arrival.message);
+        let (lag, arrived) = (&stats.lag, &stats.arrival[Operation::Message]);
         assert!(lag.percentile(50.0) > 1_000, "the generator sent late: {}", lag.percentile(50.0));
         let least = micros(ROUND_TRIP + SERVICE);
         assert!(arrived.percentile(0.0) >= least - 2, "{}", arrived.percentile(0.0));
         assert!(arrived.max() <= lag.max() + least + 20, "{} {}", arrived.max(), lag.max());
-        assert!(stats.message.max() > arrived.max(), "the generator read late too");
+        assert!(
+            stats.seen[Operation::Message].max() > arrived.max(),
+            "the generator read late too"
+        );
     });
 }
 
@@ -91,10 +94,13 @@ fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
             LATE,
             "load: [{arrivals: {rate: 20/s, for: 20s}}]\nuser: [connect, wait: 1s, close]\n",
         );
-        let (tcp, lag) = (&stats.arrival.tcp, &stats.lag);
+        let (tcp, lag) = (&stats.arrival[Operation::Tcp], &stats.lag);
         assert!(tcp.percentile(0.0) >= micros(ROUND_TRIP) - 1, "{}", tcp.percentile(0.0));
         assert!(tcp.max() <= lag.max() + micros(ROUND_TRIP) + 20, "{} {}", tcp.max(), lag.max());
-        assert!(stats.connect.percentile(50.0) > stats.arrival.connect.percentile(50.0));
+        assert!(
+            stats.seen[Operation::Connect].percentile(50.0)
+                > stats.arrival[Operation::Connect].percentile(50.0)
+        );
     });
 }
 
@@ -103,7 +109,7 @@ fn without_stamps_both_latencies_use_the_generators_clock() {
     check(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let stats = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&stats.message, &stats.arrival.message);
+        let (seen, arrived) = (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
         for percent in [0.0, 50.0, 99.0, 100.0] {
             assert_eq!(seen.percentile(percent), arrived.percentile(percent));
         }
@@ -129,7 +135,7 @@ fn reports_what_the_server_noted(room: impl Fn() -> Room, turn_max: Duration) {
         let room = room();
         let noted = Rc::clone(&room.service);
         let stats = play(sim, room, turn_max, CHAT);
-        let (noted, arrived) = (noted.borrow(), &stats.arrival.message);
+        let (noted, arrived) = (noted.borrow(), &stats.arrival[Operation::Message]);
         assert_eq!((noted.count(), arrived.count()), (4_000, 4_000));
         for percent in [0.0, 50.0, 95.0, 99.0, 99.9, 100.0] {
             let (true_us, us) = (noted.percentile(percent), arrived.percentile(percent));
@@ -169,7 +175,8 @@ fn percentiles_of_a_late_generator_in_a_room_of_twenty_are_between_the_servers_a
         let room = uneven(To::Everyone).stalling(50, Duration::from_millis(250));
         let noted = Rc::clone(&room.service);
         let stats = play(sim, room, LATE, CHAT);
-        let (noted, seen, arrived) = (noted.borrow(), &stats.message, &stats.arrival.message);
+        let (noted, seen, arrived) =
+            (noted.borrow(), &stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
         assert!(noted.is_at_most(arrived) && arrived.is_at_most(seen));
     });
 }
@@ -181,9 +188,9 @@ fn no_latency_until_the_arrival_exceeds_the_one_until_the_read_whatever_is_stamp
             sim.set_faults(Faults { no_stamp, ..Faults::none() });
             let stats = play(sim, uneven(To::Everyone).stalling(50, LATE), LATE, CHAT);
             let pairs = [
-                (&stats.message, &stats.arrival.message),
-                (&stats.connect, &stats.arrival.connect),
-                (&stats.tcp, &stats.arrival.tcp),
+                (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]),
+                (&stats.seen[Operation::Connect], &stats.arrival[Operation::Connect]),
+                (&stats.seen[Operation::Tcp], &stats.arrival[Operation::Tcp]),
             ];
             for (seen, arrived) in pairs {
                 assert!(seen.count() > 0 && arrived.is_at_most(seen), "{seen:?} {arrived:?}");

@@ -1,6 +1,7 @@
 //! The match of answers to requests, with other messages in between.
 
 use std::time::Duration;
+use throng_report::Operation;
 
 use throng_load::generator::{CoreStats, ErrorKind};
 use throng_sim::check;
@@ -45,7 +46,7 @@ fn answers_that_may_belong_to_other_users_are_counted() {
         assert!(doubtful > 0.9, "{doubtful} {counters:?}");
         assert!(counters.messages_unasked > 10 * counters.messages_answered, "{counters:?}");
         // No answer arrived before its request.
-        assert!(stats.message.percentile(10.0) > 0);
+        assert!(stats.seen[Operation::Message].percentile(10.0) > 0);
         assert_eq!(counters.answers_out_of_step, 0);
     });
 }
@@ -73,8 +74,9 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
     check(2, move |sim| {
         let stats = play(sim, room(Duration::from_millis(1_500)), ON_TIME, &scenario);
         assert_eq!((errors(&stats), stats.counters.answers_doubtful), (0, 0));
-        assert!(stats.message.count() > 200);
-        let ends = [stats.message.percentile(0.0), stats.message.max()];
+        assert!(stats.seen[Operation::Message].count() > 200);
+        let ends =
+            [stats.seen[Operation::Message].percentile(0.0), stats.seen[Operation::Message].max()];
         assert!(ends.iter().all(|us| us.abs_diff(1_500_100) < 3_000), "{ends:?}");
     });
 }
@@ -100,7 +102,7 @@ on_error: stop\n",
         );
         assert_eq!(errors(&stats), 0);
         // Both answers of a user are measured, and no answer is earlier than possible.
-        let least = stats.arrival.message.percentile(0.0);
+        let least = stats.arrival[Operation::Message].percentile(0.0);
         assert!(least >= 299_000, "{least}");
     });
 }
@@ -127,8 +129,12 @@ user:
         assert_eq!((errors(&stats), stats.counters.messages_answered), (0, 22));
         assert_eq!(stats.counters.answers_out_of_step, 0);
         // The second latency counts from the first answer, as for two messages in a row.
-        assert!(stats.message.max().abs_diff(150_100) < 1_000, "{}", stats.message.max());
-        assert!(stats.message.percentile(90.0).abs_diff(100_100) < 1_000);
+        assert!(
+            stats.seen[Operation::Message].max().abs_diff(150_100) < 1_000,
+            "{}",
+            stats.seen[Operation::Message].max()
+        );
+        assert!(stats.seen[Operation::Message].percentile(90.0).abs_diff(100_100) < 1_000);
     });
 }
 
@@ -175,9 +181,10 @@ fn an_answer_that_is_lost_costs_a_time_out_and_no_other_answer() {
 
 #[track_caller]
 fn all_took(stats: &CoreStats, ms: u64, count: u64) {
-    let ends = [stats.message.percentile(0.0), stats.message.max()];
+    let ends =
+        [stats.seen[Operation::Message].percentile(0.0), stats.seen[Operation::Message].max()];
     assert!(ends.iter().all(|us| us.abs_diff(1_000 * ms + 100) < 2_000), "{ends:?}");
-    assert_eq!(stats.message.count(), count);
+    assert_eq!(stats.seen[Operation::Message].count(), count);
 }
 
 #[test]

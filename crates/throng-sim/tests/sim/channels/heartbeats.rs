@@ -1,6 +1,7 @@
 //! Heartbeats, in the way of phoenix.js.
 
 use std::time::Duration;
+use throng_report::ErrorKind;
 
 use throng_sim::check;
 
@@ -58,7 +59,7 @@ fn a_heartbeat_that_is_not_answered_ends_the_connection_when_the_next_is_due() {
         assert_eq!(world.totals().counters.connected, 10);
         sim.run_for(Duration::from_secs(10));
         let totals = world.totals();
-        assert_eq!(totals.errors.get("heartbeat_timeout"), 10, "{totals:?}");
+        assert_eq!(totals.errors.get(ErrorKind::HeartbeatTimeout), 10, "{totals:?}");
         assert_eq!((totals.counters.connected, totals.counters.joined), (0, 0));
         let totals = world.finish(sim, LIMIT);
         assert_eq!((totals.errors.total(), totals.counters.heartbeats_missed), (10, 10));

@@ -1,6 +1,7 @@
 //! Joins, pushes and leaves, and all answers of a server to them.
 
 use std::time::Duration;
+use throng_report::ErrorKind;
 
 use throng_sim::{Sim, check};
 
@@ -44,15 +45,21 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
 #[test]
 fn each_fault_is_its_own_kind_of_error() {
     for (steps, kind) in [
-        ("join: {topic: \"private:1\"}", "join_refused"),
-        ("join: {topic: \"silent:1\", timeout: 2s}", "join_timeout"),
-        ("join: {topic: a}, push: {topic: a, event: refuse}", "push_refused"),
-        ("join: {topic: a}, push: {topic: a, event: silent, timeout: 2s}", "push_timeout"),
-        ("join: {topic: a}, push: {topic: a, event: crash}", "channel_error"),
-        ("join: {topic: a}, push: {topic: a, event: end}", "channel_closed"),
-        ("join: {topic: a}, push: {topic: a, event: garbage}", "bad_message"),
+        ("join: {topic: \"private:1\"}", ErrorKind::JoinRefused.name()),
+        ("join: {topic: \"silent:1\", timeout: 2s}", ErrorKind::JoinTimeout.name()),
+        ("join: {topic: a}, push: {topic: a, event: refuse}", ErrorKind::PushRefused.name()),
+        (
+            "join: {topic: a}, push: {topic: a, event: silent, timeout: 2s}",
+            ErrorKind::PushTimeout.name(),
+        ),
+        ("join: {topic: a}, push: {topic: a, event: crash}", ErrorKind::ChannelError.name()),
+        ("join: {topic: a}, push: {topic: a, event: end}", ErrorKind::ChannelClosed.name()),
+        ("join: {topic: a}, push: {topic: a, event: garbage}", ErrorKind::BadMessage.name()),
         ("join: {topic: a}, push: {topic: a, event: close}", "close Some(1011)"),
-        ("join: {topic: a}, push: {topic: a, event: crash, reply: false}, stay", "channel_error"),
+        (
+            "join: {topic: a}, push: {topic: a, event: crash, reply: false}, stay",
+            ErrorKind::ChannelError.name(),
+        ),
     ] {
         check(2, |sim| {
             let totals = run(sim, &format!("user: [connect, {steps}]\non_error: stop"));
@@ -70,7 +77,10 @@ fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
             let script = Script { status: Some(403), ..Script::default() };
             let totals =
                 run_with(sim, script, &format!("user: [connect, close]\non_error: {policy}"));
-            assert!(attempts.contains(&totals.errors.get("http_403")), "{policy}: {totals:?}");
+            assert!(
+                attempts.contains(&totals.errors.get(ErrorKind::UpgradeStatus.with(403))),
+                "{policy}: {totals:?}"
+            );
             assert_eq!(totals.errors.total(), totals.counters.connects_failed, "{policy}");
             assert_eq!((totals.counters.connects_ok, totals.connect.count()), (0, 0));
         });
@@ -89,11 +99,11 @@ fn a_user_that_continues_after_a_crash_has_no_channel() {
         );
         let errors = &totals.errors;
         assert_eq!(
-            (errors.get("channel_error"), errors.get("channel_closed")),
+            (errors.get(ErrorKind::ChannelError), errors.get(ErrorKind::ChannelClosed)),
             (10, 10),
             "{totals:?}"
         );
-        assert_eq!((errors.get("not_joined"), errors.total()), (20, 40), "{totals:?}");
+        assert_eq!((errors.get(ErrorKind::NotJoined), errors.total()), (20, 40), "{totals:?}");
         assert_eq!((totals.counters.pushes_sent, totals.counters.pushes_ok), (30, 10));
         assert_eq!(totals.counters.users_failed, 10, "once each");
     });

@@ -13,7 +13,7 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{Histogram, LoadCounters, Merge, ProbeCounters, Tally};
+use throng_report::{Histogram, LoadCounters, Merge, Operation, ProbeCounters, Tally};
 use throng_sim::{Sim, SimCoresOptions, SimDriver};
 
 use super::server::{Script, Scripted, server_addr};
@@ -102,20 +102,20 @@ impl World {
             let core = core.borrow();
             let stats: &CoreStats = core.app().stats();
             totals.counters.merge(&stats.counters);
-            ErrorKind::ALL
+            ErrorKind::OF_USERS
                 .iter()
                 .for_each(|kind| totals.errors.add(kind.name(), stats.errors[*kind as usize]));
             for (code, count) in &stats.close_codes {
-                totals.errors.add(&format!("close {code:?}"), *count);
+                totals.errors.add(format!("close {code:?}"), *count);
             }
             for (why, count) in &stats.connect_failures {
-                totals.errors.add(&why.to_string(), *count);
+                totals.errors.add(why.to_string(), *count);
             }
             for (sum, part) in [
-                (&mut totals.join, &stats.join),
-                (&mut totals.push, &stats.push),
-                (&mut totals.connect, &stats.connect),
-                (&mut totals.tcp, &stats.tcp),
+                (&mut totals.join, &stats.seen[Operation::Join]),
+                (&mut totals.push, &stats.seen[Operation::Push]),
+                (&mut totals.connect, &stats.seen[Operation::Connect]),
+                (&mut totals.tcp, &stats.seen[Operation::Tcp]),
             ] {
                 sum.merge(part);
             }

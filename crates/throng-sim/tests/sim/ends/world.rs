@@ -13,7 +13,9 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{ClassCounters, Histogram, LoadCounters, Merge, Tally, UnansweredWaits};
+use throng_report::{
+    ClassCounters, Histogram, LoadCounters, Merge, Operation, Tally, UnansweredWaits,
+};
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
 
 use super::server::{Answerer, Echo, server_addr};
@@ -179,19 +181,19 @@ impl Totals {
         self.counters.merge(&stats.counters);
         self.classes.resize_with(stats.classes.len(), Default::default);
         self.classes.iter_mut().zip(&stats.classes).for_each(|(sum, part)| sum.merge(part));
-        for kind in ErrorKind::ALL {
+        for kind in ErrorKind::OF_USERS {
             self.errors.add(kind.name(), stats.errors[kind as usize]);
         }
         for (why, count) in &stats.connect_failures {
-            self.failed.add(&why.to_string(), *count);
+            self.failed.add(why.to_string(), *count);
         }
         for (sum, part) in [
-            (&mut self.connect, &stats.connect),
-            (&mut self.tcp, &stats.tcp),
-            (&mut self.message, &stats.message),
-            (&mut self.join, &stats.join),
-            (&mut self.push, &stats.push),
-            (&mut self.http, &stats.http),
+            (&mut self.connect, &stats.seen[Operation::Connect]),
+            (&mut self.tcp, &stats.seen[Operation::Tcp]),
+            (&mut self.message, &stats.seen[Operation::Message]),
+            (&mut self.join, &stats.seen[Operation::Join]),
+            (&mut self.push, &stats.seen[Operation::Push]),
+            (&mut self.http, &stats.seen[Operation::Http]),
             (&mut self.lag, &stats.lag),
         ] {
             sum.merge(part);
@@ -267,15 +269,20 @@ impl Totals {
             + c.pushes_waiting
             + c.http_waiting
             + c.sends_waiting;
-        let timed_out = ["expect_timeout", "join_timeout", "push_timeout", "http_timeout"];
+        let timed_out = [
+            ErrorKind::ExpectTimeout.name(),
+            ErrorKind::JoinTimeout.name(),
+            ErrorKind::PushTimeout.name(),
+            ErrorKind::HttpTimeout.name(),
+        ];
         let timed_out: u64 = timed_out.iter().map(|kind| self.errors.get(kind)).sum();
-        let connects = self.failed.get("timeout") + self.failed.get("ETIMEDOUT");
+        let connects = self.failed.get(ErrorKind::ConnectTimeout) + self.failed.get("ETIMEDOUT");
         waiting + timed_out + connects + c.turns_waiting + c.turns_failed
     }
 
     /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let UnansweredWaits { connect, message, join, push, http, .. } = &self.unanswered;
-        [connect, message, join, push, http].iter().map(|histogram| histogram.count()).sum()
+        let whole = self.unanswered.iter().filter(|(operation, _)| *operation != Operation::Tcp);
+        whole.map(|(_, histogram)| histogram.count()).sum()
     }
 }

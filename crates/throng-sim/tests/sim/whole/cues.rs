@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_load::generator::ErrorKind;
-use throng_report::LoadCounters;
+use throng_report::{LoadCounters, Operation};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 
@@ -37,7 +37,8 @@ user: [connect, {barrier: {name: start, users: 5}}, {send: hi}, {expect: hi}, st
         // Users of a group waited for 2, 1.5, 1, 0.5 seconds, and their latencies do not say so.
         let waited_s = load.cue_waits_us as f64 / 1e6;
         assert!((19.0..21.0).contains(&waited_s), "{waited_s}");
-        let latency_us = pair.core_stats().iter().map(|stats| stats.message.max()).max();
+        let latency_us =
+            pair.core_stats().iter().map(|stats| stats.seen[Operation::Message].max()).max();
         assert!(latency_us < Some(100_000), "{latency_us:?}");
         pair.finish(sim, Duration::from_secs(60));
         // Those of the last group, which was never complete.

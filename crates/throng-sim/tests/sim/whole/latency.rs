@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::Histogram;
+use throng_report::{Histogram, Operation};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim};
 
@@ -25,8 +25,8 @@ fn measured(delay: Duration) -> [Histogram; 2] {
     assert_eq!(pair.errors(), 0);
     let mut both = [Histogram::new(), Histogram::new()];
     for stats in pair.core_stats() {
-        both[0].merge(&stats.connect);
-        both[1].merge(&stats.message);
+        both[0].merge(&stats.seen[Operation::Connect]);
+        both[1].merge(&stats.seen[Operation::Message]);
     }
     both
 }

@@ -1,6 +1,7 @@
 //! The scenario's own limits hold, over all cores.
 
 use std::time::Duration;
+use throng_report::Operation;
 
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
@@ -43,7 +44,8 @@ fn all_users_together_keep_a_rate_to_within_one_percent() {
             limits.iter().fold((0, 0), |sum, it| (sum.0 + it.steps, sum.1 + it.held));
         assert!(held * 10 > steps * 9, "nearly all waited: {held} of {steps}");
         // A user waits for 60 ms in its turn, and the latency has none of it.
-        let latency_us = pair.core_stats().iter().map(|stats| stats.message.max()).max();
+        let latency_us =
+            pair.core_stats().iter().map(|stats| stats.seen[Operation::Message].max()).max();
         assert!(latency_us < Some(40_000), "{latency_us:?}");
     });
 }

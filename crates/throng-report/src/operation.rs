@@ -1,0 +1,340 @@
+//! The operations of users that are measured, each in one row: constant, name in run files and
+//! thresholds, its words, from which time on it is slow, how its waits are counted, and the
+//! counters of how it began and ended.
+//!
+//! What counts, shows, compares or explains operations walks this table. A value for each of them
+//! is a [`PerOperation`].
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{ErrorKind, Histogram, LoadCounters};
+
+/// How often an operation began, and how it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OperationCounts {
+    /// Begun.
+    pub started: u64,
+    /// Ended as expected.
+    pub ok: u64,
+    /// Ended otherwise.
+    pub failed: u64,
+    /// Without an end when the user was stopped.
+    pub waiting: u64,
+}
+
+impl OperationCounts {
+    /// Reports whether each operation that began has ended in exactly one way.
+    pub fn is_closed(&self) -> bool {
+        self.started == self.ok + self.failed + self.waiting
+    }
+}
+
+macro_rules! operations {
+    ($(
+        $(#[doc = $doc:literal])+
+        $operation:ident = $name:literal, $many:literal, short $short:literal $short_many:literal,
+        slow $slow_us:expr, $waits:ident,
+        counts |$counters:ident| $counts:expr;
+    )+) => {
+        /// What a user does and waits for, and what is counted and timed of it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Operation {
+            $( $(#[doc = $doc])+ $operation, )+
+        }
+
+        impl Operation {
+            /// All operations, in the order of the run file.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$operation),+];
+
+            /// Returns the name in run files and thresholds.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$operation => $name, )+ }
+            }
+
+            /// Returns the word for many of them, in sentences.
+            pub const fn plural(self) -> &'static str {
+                match self { $( Self::$operation => $many, )+ }
+            }
+
+            /// Returns the words for one and for many of what is counted, where room is short.
+            pub const fn short(self) -> [&'static str; 2] {
+                match self { $( Self::$operation => [$short, $short_many], )+ }
+            }
+
+            /// Returns the latency in microseconds above which it is slow.
+            pub const fn slow_us(self) -> u64 {
+                match self { $( Self::$operation => $slow_us, )+ }
+            }
+
+            /// Returns where its waits without an end are counted.
+            pub const fn waits(self) -> OperationWaits {
+                match self { $( Self::$operation => OperationWaits::$waits, )+ }
+            }
+
+            /// Returns how often it began and how it ended; `None` if other counters say that.
+            pub const fn counts(self, counters: &LoadCounters) -> Option<OperationCounts> {
+                match self { $( Self::$operation => { let $counters = counters; $counts } )+ }
+            }
+        }
+    };
+}
+
+/// Where the waits for an operation that no answer ended are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperationWaits {
+    /// Users wait for it: each wait without an end is among the unanswered ones.
+    Unanswered,
+    /// The probe counts its missing deliveries itself.
+    Probe,
+}
+
+/// A person notices a tenth of a second. On one machine or in one data centre, a healthy system
+/// takes a hundredth of it.
+const SLOW_US: u64 = 100_000;
+
+operations! {
+    /// A connect, the upgrade of a WebSocket included.
+    Connect = "connect", "connects", short "connect" "connects",
+        slow SLOW_US, Unanswered,
+        counts |c| Some(OperationCounts {
+            started: c.connects_started,
+            ok: c.connects_ok,
+            failed: c.connects_failed,
+            waiting: c.connects_waiting,
+        });
+    /// The part of a connect until TCP is established; of WebSockets only.
+    Tcp = "tcp", "TCP handshakes", short "handshake" "handshakes",
+        slow SLOW_US, Unanswered, counts |_c| None;
+    /// A message and its answer.
+    Message = "message", "messages", short "message" "messages",
+        slow SLOW_US, Unanswered,
+        counts |c| Some(OperationCounts {
+            started: c.messages_expected,
+            ok: c.messages_answered,
+            failed: c.messages_failed,
+            waiting: c.messages_waiting,
+        });
+    /// A join of a channel.
+    Join = "join", "joins", short "join" "joins",
+        slow SLOW_US, Unanswered,
+        counts |c| Some(OperationCounts {
+            started: c.joins_started,
+            ok: c.joins_ok,
+            failed: c.joins_failed,
+            waiting: c.joins_waiting,
+        });
+    /// A push that asks for a reply.
+    Push = "push", "pushes", short "push" "pushes",
+        slow SLOW_US, Unanswered,
+        counts |c| Some(OperationCounts {
+            started: c.pushes_sent.saturating_sub(c.pushes_without_reply),
+            ok: c.pushes_ok,
+            failed: c.pushes_failed,
+            waiting: c.pushes_waiting,
+        });
+    /// An HTTP request.
+    Http = "http", "HTTP requests", short "request" "requests",
+        slow SLOW_US, Unanswered,
+        counts |c| Some(OperationCounts {
+            started: c.http_started,
+            ok: c.http_ok,
+            failed: c.http_failed,
+            waiting: c.http_waiting,
+        });
+    /// A probe: one message to all users of a topic. A delivery to all users takes as long as
+    /// sending to all does, which for many users is more than an answer takes.
+    Broadcast = "broadcast", "broadcasts", short "broadcast" "deliveries",
+        slow 10 * SLOW_US, Probe, counts |_c| None;
+}
+
+impl Operation {
+    /// The operations that a load can be about: where it has several, it is about the first.
+    pub const BY_WEIGHT: [Self; 6] =
+        [Self::Message, Self::Push, Self::Http, Self::Broadcast, Self::Join, Self::Connect];
+
+    /// Returns the operation of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Returns the operations whose waits without an answer are counted.
+    pub fn with_waits() -> impl Iterator<Item = Self> {
+        let waits = |operation: &Self| operation.waits() == OperationWaits::Unanswered;
+        Self::ALL.into_iter().filter(waits)
+    }
+
+    /// Returns the operations that are answered on an open connection.
+    pub fn answered() -> impl Iterator<Item = Self> {
+        let is_connect = |operation: &Self| matches!(operation, Self::Connect | Self::Tcp);
+        Self::ALL.into_iter().filter(move |operation| !is_connect(operation))
+    }
+
+    /// Returns the operations that users ask on an open connection and wait for, the weightiest
+    /// first.
+    pub fn requests() -> impl Iterator<Item = Self> {
+        let is_request = |operation: &Self| !matches!(operation, Self::Connect | Self::Broadcast);
+        Self::BY_WEIGHT.into_iter().filter(is_request)
+    }
+
+    /// Returns the kinds of errors that end it.
+    pub fn errors(self) -> impl Iterator<Item = ErrorKind> {
+        ErrorKind::all().filter(move |kind| kind.operation() == Some(self))
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A value for each operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerOperation<T>([T; Operation::ALL.len()]);
+
+impl<T> PerOperation<T> {
+    /// Makes the value of each operation.
+    pub fn of(value: impl FnMut(Operation) -> T) -> Self {
+        Self(Operation::ALL.map(value))
+    }
+
+    /// Returns each operation with its value, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Operation, &T)> {
+        Operation::ALL.into_iter().zip(&self.0)
+    }
+
+    /// Returns each operation with its value, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (Operation, &mut T)> {
+        Operation::ALL.into_iter().zip(&mut self.0)
+    }
+}
+
+impl<T> Index<Operation> for PerOperation<T> {
+    type Output = T;
+
+    fn index(&self, operation: Operation) -> &T {
+        &self.0[operation as usize]
+    }
+}
+
+impl<T> IndexMut<Operation> for PerOperation<T> {
+    fn index_mut(&mut self, operation: Operation) -> &mut T {
+        &mut self.0[operation as usize]
+    }
+}
+
+impl PerOperation<Histogram> {
+    /// Reports whether all histograms are empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Histogram::is_empty)
+    }
+
+    /// Adds every value that `other` recorded.
+    pub fn merge(&mut self, other: &Self) {
+        for (operation, histogram) in self.iter_mut() {
+            histogram.merge(&other[operation]);
+        }
+    }
+}
+
+/// JSON has the histograms that are not empty, by the names of their operations.
+impl Serialize for PerOperation<Histogram> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let recorded = self.iter().filter(|(_, histogram)| !histogram.is_empty());
+        to.collect_map(recorded.map(|(operation, histogram)| (operation.name(), histogram)))
+    }
+}
+
+/// Operations that only a newer version knows are passed over.
+impl<'de> Deserialize<'de> for PerOperation<Histogram> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Histograms;
+        impl<'de> Visitor<'de> for Histograms {
+            type Value = PerOperation<Histogram>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("histograms by operation")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut histograms = PerOperation::default();
+                while let Some(name) = map.next_key::<String>()? {
+                    match Operation::named(&name) {
+                        Some(operation) => histograms[operation] = map.next_value()?,
+                        None => _ = map.next_value::<IgnoredAny>()?,
+                    }
+                }
+                Ok(histograms)
+            }
+        }
+        from.deserialize_map(Histograms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_has_its_own_place_and_name() {
+        for (index, operation) in Operation::ALL.into_iter().enumerate() {
+            assert_eq!(operation as usize, index);
+            assert_eq!(Operation::named(operation.name()), Some(operation));
+        }
+    }
+
+    #[test]
+    fn what_begins_ends_in_one_way() {
+        // The counters of one operation, and of no other, close its sum.
+        let counters = LoadCounters {
+            connects_started: 6,
+            connects_ok: 3,
+            connects_failed: 2,
+            connects_waiting: 1,
+            messages_expected: 60,
+            messages_answered: 30,
+            messages_failed: 20,
+            messages_waiting: 10,
+            joins_started: 600,
+            joins_ok: 300,
+            joins_failed: 200,
+            joins_waiting: 100,
+            pushes_sent: 6_000 + 7,
+            pushes_without_reply: 7,
+            pushes_ok: 3_000,
+            pushes_failed: 2_000,
+            pushes_waiting: 1_000,
+            http_started: 60_000,
+            http_ok: 30_000,
+            http_failed: 20_000,
+            http_waiting: 10_000,
+            ..LoadCounters::default()
+        };
+        let counted = Operation::ALL
+            .into_iter()
+            .filter_map(|operation| Some((operation, operation.counts(&counters)?)));
+        let mut started = Vec::new();
+        for (operation, counts) in counted {
+            assert!(counts.is_closed(), "{operation}: {counts:?}");
+            started.push(counts.started);
+        }
+        assert_eq!(started, [6, 60, 600, 6_000, 60_000]);
+        assert!(!OperationCounts { started: 1, ..OperationCounts::default() }.is_closed());
+    }
+
+    #[test]
+    fn histograms_come_back_from_json_by_name() {
+        let mut all = PerOperation::<Histogram>::default();
+        assert_eq!(serde_json::to_string(&all).unwrap(), "{}");
+        all[Operation::Push].record_us(7);
+        let json = serde_json::to_string(&all).unwrap();
+        assert!(json.starts_with("{\"push\":\"HISTF"), "{json}");
+        assert_eq!(serde_json::from_str::<PerOperation<Histogram>>(&json).unwrap(), all);
+        let newer = json.replace('{', "{\"tls\":[1],");
+        assert_eq!(serde_json::from_str::<PerOperation<Histogram>>(&newer).unwrap(), all);
+    }
+}
