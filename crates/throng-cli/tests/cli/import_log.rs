@@ -121,10 +121,7 @@ fn files_that_are_no_logs_are_refused() {
     refused(&["bytes.log"], &["line 2 is no UTF-8"]);
     copy_log(&dir, "tsung/tcp.log", "tsung.log");
     refused(&["tsung.log", "--tool", "k6"], &["k6"]);
-    refused(
-        &["tsung.log", "--tool", "jmeter"],
-        &["[possible values: artillery, k6, tsung]"],
-    );
+    refused(&["tsung.log", "--tool", "jmeter"], &["[possible values: artillery, k6, tsung]"]);
 
     import(&dir, "tsung/tcp.log", "run.jsonl");
     refused(&["tsung.log", "-o", "run.jsonl"], &["it exists; --force overwrites it"]);

@@ -134,8 +134,7 @@ impl Step {
         // Turns of `every` that are due, each with as many messages as the turns that began.
         let each_turn = to.requests_begun() as f64 / to.turns_started.max(1) as f64;
         let due = grown.turns_intended as f64 * each_turn;
-        let given_up =
-            |sample: &Sample| failed(sample, is_unanswered).unwrap_or(0);
+        let given_up = |sample: &Sample| failed(sample, is_unanswered).unwrap_or(0);
         let in_flight = |sample: &Sample, load: &LoadCounters| {
             let ended = load.requests_answered() + given_up(sample);
             load.requests_begun().saturating_sub(ended).min(load.connected)

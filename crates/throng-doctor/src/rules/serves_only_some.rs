@@ -1,7 +1,7 @@
 //! The server serves a number of connections at a time, and leaves the others without an answer.
 
 use throng_report::render::{count, percent};
-use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Side};
+use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Operation, Side};
 
 use super::server_closes_early::closed_by_the_server;
 use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
@@ -62,7 +62,8 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
     // No user gives up before the limit is reached, and who comes again is not served, either.
     let first = steps.iter().position(|step| step.gave_up > 0)?;
     let is_reached = steps[first.saturating_sub(1)].served * 10 >= served * 9;
-    if !is_reached || busiest_thread(run, full).is_some_and(|busy| busy > BUSY_MIN) {
+    let thread = ThreadUse::of(run, full);
+    if !is_reached || thread.is_some_and(|thread| thread.wanted() > BUSY_MIN) {
         return None;
     }
     let place = Place::of(full);
@@ -81,7 +82,7 @@ fn limited(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Findin
         counted(served, "connection", "connections"),
         count(served as f64),
         counted(users, "user", "users"),
-        place.describe(busiest_thread(run, full)),
+        place.describe(thread),
     );
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_confidence(place.confidence())
@@ -212,7 +213,8 @@ struct Step {
     started: u64,
     /// Answers in this interval, or users that were let in if they ask nothing.
     answers: u64,
-    /// Connections established in this interval.
+    /// Connections established in this interval. Those for HTTP requests count only where there are
+    /// no others.
     connects: u64,
     /// Waits that were given up in it, on connections that were not served.
     gave_up: u64,
@@ -242,7 +244,10 @@ impl Step {
             users: load.users_active,
             started: load.users_started,
             answers: if asks { grown.requests_answered() + grown.joins_ok } else { load.connected },
-            connects: grown.connects_ok,
+            connects: match now.latency(Operation::Connect).count {
+                timed if timed > 0 && load.http_started > 0 => timed,
+                _ => grown.connects_ok,
+            },
             gave_up: grown.timeouts_unserved,
             closed: grown.closed_unserved,
             queue: value(Metric::LISTENER_ACCEPT_QUEUE),
@@ -308,10 +313,11 @@ impl Place {
         }
     }
 
-    /// Returns a sentence about the place. The busiest thread of the server is `busy`.
-    fn describe(&self, busy: Option<f64>) -> String {
-        let idle = busy.filter(|busy| *busy < IDLE_MAX).map_or(String::new(), |busy| {
-            format!(", though it is idle (its busiest thread: {} of a CPU)", percent(busy))
+    /// Returns a sentence about the place.
+    fn describe(&self, thread: Option<ThreadUse>) -> String {
+        let idle = thread.filter(|thread| thread.wanted() < IDLE_MAX);
+        let idle = idle.map_or(String::new(), |ThreadUse { ran, .. }| {
+            format!(", though it is idle (its busiest thread: {} of a CPU)", percent(ran))
         });
         match self {
             Self::AcceptQueue(queue) => format!(
@@ -366,14 +372,33 @@ fn queue_evidence(steps: &[Step]) -> Option<Evidence> {
     })
 }
 
-/// Returns the CPU use of the server's busiest thread while it was full: the median.
-fn busiest_thread(run: &RunView<'_>, full: &[Step]) -> Option<f64> {
-    let from_ms = full.first()?.at_ms;
-    let uses = CpuUse::of(run, Endpoint::Server).into_iter();
-    let uses = uses.filter(|used| used.at_ms >= from_ms);
-    let mut busiest: Vec<f64> = uses.filter_map(|used| used.server?.busiest).collect();
-    busiest.sort_by(f64::total_cmp);
-    busiest.get(busiest.len() / 2).copied()
+/// The use of the CPUs by the server's threads while it was full: medians, in shares of its time.
+#[derive(Clone, Copy)]
+struct ThreadUse {
+    /// The share for which its busiest thread ran.
+    ran: f64,
+    /// The share for which its most delayed thread was ready to run and did not.
+    waited: f64,
+}
+
+impl ThreadUse {
+    fn of(run: &RunView<'_>, full: &[Step]) -> Option<Self> {
+        let from_ms = full.first()?.at_ms;
+        let uses = CpuUse::of(run, Endpoint::Server).into_iter();
+        let uses = uses.filter(|used| used.at_ms >= from_ms).filter_map(|used| used.server);
+        let (mut ran, mut waited): (Vec<f64>, Vec<f64>) = uses
+            .filter_map(|server| Some((server.busiest?, server.most_delayed.unwrap_or(0.0))))
+            .unzip();
+        ran.sort_by(f64::total_cmp);
+        waited.sort_by(f64::total_cmp);
+        let middle = ran.len() / 2;
+        Some(Self { ran: *ran.get(middle)?, waited: *waited.get(middle)? })
+    }
+
+    /// Returns the share for which the server's program had something to do.
+    fn wanted(self) -> f64 {
+        self.ran + self.waited
+    }
 }
 
 /// Reports whether users of several classes have run, who may ask differently.
@@ -435,7 +460,7 @@ const IDLE_MAX: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, ProcessMetric};
+    use throng_report::ProcessMetric;
 
     use super::super::fixture::Run;
     use super::*;
@@ -495,6 +520,28 @@ mod tests {
         let run = limited().with(Metric::LISTENER_ACCEPT_QUEUE, 0);
         let unread = run.with(Metric::LISTENER_UNREAD, 600).speaks(&RULE);
         assert!(unread.text.contains("has accepted 600 connections more and reads"), "{unread}");
+    }
+
+    #[test]
+    fn a_server_that_is_never_idle_has_no_limit() {
+        let waiting = |permille| {
+            let run = queued(limited()).with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 480);
+            with_cpu(run).with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, permille)
+        };
+        waiting(500).is_silent(&RULE);
+        let found = waiting(100).speaks(&RULE);
+        assert!(!found.text.contains("idle"), "{found}");
+    }
+
+    #[test]
+    fn connects_for_http_requests_say_nothing_about_other_connections() {
+        // Each user that comes again logs in first, by requests with a connection each.
+        let logs_in = || {
+            let run = limited().with(Metric::LISTENER_ACCEPT_QUEUE, 0);
+            run.loaded(|load, second| load.counters.connects_ok += 900 * second)
+        };
+        logs_in().is_silent(&RULE);
+        logs_in().loaded(|load, second| load.counters.http_started = 900 * second).speaks(&RULE);
     }
 
     /// A run of a thousand users, of whom the first 400 have every answer. The others are closed,

@@ -66,8 +66,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// given up, its answer arrives in a later turn, and so do those of the turns after it.
 fn came_late(run: &RunView<'_>, wrong: u64) -> bool {
     let [mismatch, time_out] =
-        [ErrorKind::ExpectMismatch, ErrorKind::ExpectTimeout]
-            .map(|kind| FirstError::of(run, kind));
+        [ErrorKind::ExpectMismatch, ErrorKind::ExpectTimeout].map(|kind| FirstError::of(run, kind));
     let is_after = mismatch.zip(time_out).is_some_and(|(wrong, late)| late.at_ms <= wrong.at_ms);
     let Some(counters) = run.counted().map(|load| &load.counters) else { return false };
     let turns = counters.requests_begun() / counters.users_started.max(1);

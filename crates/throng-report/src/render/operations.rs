@@ -31,7 +31,8 @@ pub(super) fn operations(summary: &Summary) -> Vec<OperationRow> {
                 let done = of.ok - timed_in_requests(summary);
                 // Count, rate and times of a row are of the same connects.
                 let share = done as f64 / of.ok.max(1) as f64;
-                let of = OperationSummary { rate_mean: of.rate_mean.map(|mean| mean * share), ..of };
+                let of =
+                    OperationSummary { rate_mean: of.rate_mean.map(|mean| mean * share), ..of };
                 is_known.then_some(OperationRow { done, of, ..row })
             }
             Operation::Message => {
