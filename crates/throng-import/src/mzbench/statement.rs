@@ -302,7 +302,7 @@ fn server_of(cx: &mut Context<'_, '_>, span: &Range<usize>, (host, port): (&Expr
 
 /// Reports a statement that neither MZBench nor the tcp_worker has.
 fn unknown(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &str) {
-    let Some(near) = nearest(name, STEPS.into_iter()) else {
+    let Some(near) = nearest(name, STEPS) else {
         let remedy = "the code of this function is not here: write what it sends and expects as \
                       steps";
         return cx.translator.not_supported(span, name, remedy);

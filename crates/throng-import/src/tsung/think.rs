@@ -59,7 +59,7 @@ impl ThinkTime {
             Self::Uniform(low, high) if seconds(low) == seconds(high) => Some(show(high)),
             Self::Uniform(low, high) => Some(format!("uniform({}, {})", show(low), show(high))),
         };
-        text.map(|text| step::wait(text))
+        text.map(step::wait)
     }
 
     pub(super) fn time(self) -> StepsTime {
