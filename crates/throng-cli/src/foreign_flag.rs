@@ -20,7 +20,7 @@ pub(crate) fn explain(mut error: clap::Error) -> clap::Error {
 }
 
 /// Flags that other load generators have, and what to do here.
-const TIPS: [(&[&str], &str); 4] = [
+const TIPS: [(&[&str], &str); 5] = [
     (
         &["--duration", "--for", "--time", "--length", "-d"],
         "the scenario sets the length of a run: load: [ramp: {to: 9, over: 5s}, hold: {for: 9s}]",
@@ -30,6 +30,7 @@ const TIPS: [(&[&str], &str); 4] = [
         "the number of users: --users N",
     ),
     (&["--rate", "--rps", "-r"], "the rate of arrivals: --arrivals 100/s"),
+    (&["--output", "--out", "-o"], "the run file: --record FILE; a report: --report FILE"),
     (&["--url", "--host"], "the address to load: --target URL"),
 ];
 

@@ -47,15 +47,6 @@ take() {
 take promtool prometheus ./usr/bin/promtool
 take nats-server nats-server ./usr/sbin/nats-server
 
-if ! ruby -e 'require "action_cable"; require "puma/server"' 2>/dev/null; then
-  if has apt-get && [ "$(id -u)" = 0 ]; then
-    DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends ruby-actioncable puma >/dev/null ||
-      missing "apt-get could not install ruby-actioncable and puma"
-  else
-    missing "ruby-actioncable and puma are Debian packages, and only root installs them"
-  fi
-fi
-
 # nft is for the doctor's walls: it drops packets on purpose. valgrind counts instructions.
 if ! has tsung || ! has chromium || ! has nft || ! has valgrind; then
   if has apt-get && [ "$(id -u)" = 0 ]; then
@@ -64,5 +55,15 @@ if ! has tsung || ! has chromium || ! has nft || ! has valgrind; then
     $install >/dev/null || { apt-get update --quiet --quiet && $install >/dev/null; } || missing "apt-get could not install chromium, tsung, nftables and valgrind"
   else
     missing "chromium, tsung, nftables and valgrind are Debian packages, and only root installs them"
+  fi
+fi
+
+# Ruby is for Action Cable. The list of packages is as new as the packages above needed it.
+if ! ruby -e 'require "action_cable"; require "puma"; require "puma/server"' 2>/dev/null; then
+  if has apt-get && [ "$(id -u)" = 0 ]; then
+    DEBIAN_FRONTEND=noninteractive apt-get install --quiet --quiet --yes --no-install-recommends ruby-actioncable puma >/dev/null ||
+      missing "apt-get could not install ruby-actioncable and puma"
+  else
+    missing "ruby-actioncable and puma are Debian packages, and only root installs them"
   fi
 fi

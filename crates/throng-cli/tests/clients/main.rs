@@ -4,7 +4,6 @@
 //! `make clients` installs them. A test whose client is missing prints `skipped:` with the reason,
 //! and passes.
 
-mod action_cable;
 mod chromium;
 // The tests of the server use the rest.
 #[allow(dead_code)]
@@ -16,7 +15,6 @@ mod deflate;
 #[path = "../../../throng-view/tests/view/exposition.rs"]
 mod exposition;
 mod foreign_chat;
-mod graphql_ws;
 mod imports;
 // The tests of the bus use the rest.
 #[allow(dead_code)]
@@ -30,9 +28,9 @@ mod python_client;
 mod process;
 mod prometheus;
 mod readme;
+mod rules;
 mod schema;
 mod shared_topics;
-mod socket_io;
 mod tools;
 mod tsung;
 #[path = "../../../throng-server/tests/server/wire.rs"]

@@ -1,6 +1,7 @@
 # A server of Action Cable that says back what its channel hears. `ruby action_cable_server.rb`
 # prints its port, ends with its standard input, and prints what it counted.
 
+require "json"
 require "logger"
 require "action_cable"
 require "puma"
