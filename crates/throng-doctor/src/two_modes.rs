@@ -19,7 +19,7 @@ pub(crate) struct TwoModes {
 
 impl TwoModes {
     /// Splits a histogram at its widest gap, or returns `None` if the gap is narrow, or one side
-    /// has too few values.
+    /// has too few values. Hardly any values lie in the gap: a pause of a machine delays a few.
     pub(crate) fn of(histogram: &Histogram) -> Option<Self> {
         let all = histogram.count();
         let buckets: Vec<(u64, u64)> =
@@ -27,35 +27,63 @@ impl TwoModes {
         if all < VALUES_MIN {
             return None;
         }
-        let (mut fast, mut widest) = (0, None::<(f64, usize, u64)>);
-        for (at, pair) in buckets.windows(2).enumerate() {
-            fast += pair[0].1;
-            let times = pair[1].0 as f64 / pair[0].0.max(1) as f64;
-            let is_wide = times >= TIMES_MIN && pair[1].0 >= SLOW_MIN_US;
-            let slow = all - fast;
-            let few = |one_in: u64| all / one_in;
+        let few = |one_in: u64| all / one_in;
+        let (mut fast, mut widest) = (0, None::<(f64, Gap)>);
+        for (at, (from_us, count)) in buckets.iter().enumerate() {
+            fast += count;
+            let gap = Gap::after(at, fast, all, &buckets);
+            let Some((to_us, _)) = buckets.get(gap.above) else { continue };
+            let times = *to_us as f64 / (*from_us).max(1) as f64;
+            let is_wide = times >= TIMES_MIN && *to_us >= SLOW_MIN_US;
             // Values that differ by chance are outliers where they are few.
-            let is_fixed =
-                || slow >= FIXED_MIN && slow > few(FIXED_ONE_IN) && is_fixed(&buckets[at + 1..]);
-            let is_many = slow > few(FEW_ONE_IN) || is_fixed();
+            let is_fixed = || {
+                gap.slow >= FIXED_MIN
+                    && gap.slow > few(FIXED_ONE_IN)
+                    && is_fixed(&buckets[gap.above..])
+            };
+            let is_many = gap.slow > few(FEW_ONE_IN) || is_fixed();
             if is_wide && fast > few(FEW_ONE_IN) && is_many && widest.is_none_or(|w| times > w.0) {
-                widest = Some((times, at + 1, fast));
+                widest = Some((times, gap));
             }
         }
-        let (_, at, fast) = widest?;
-        let (below, above) = buckets.split_at(at);
+        let (_, Gap { below, above, fast, slow }) = widest?;
         Some(Self {
             all,
-            slow: all - fast,
-            fast_us: median(below, fast)?,
-            slow_us: median(above, all - fast)?,
-            is_fixed: is_fixed(above),
+            slow,
+            fast_us: median(&buckets[..below], fast)?,
+            slow_us: median(&buckets[above..], slow)?,
+            is_fixed: is_fixed(&buckets[above..]),
         })
     }
 
     /// Returns the share of slow values.
     pub(crate) fn share(&self) -> f64 {
         self.slow as f64 / self.all as f64
+    }
+}
+
+/// A part of a histogram that has hardly any values.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// Number of buckets below it, and index of the first one above it.
+    below: usize,
+    above: usize,
+    /// Values below and above it.
+    fast: u64,
+    slow: u64,
+}
+
+impl Gap {
+    /// Returns the longest gap after a bucket; so many values of `all` are up to there.
+    fn after(at: usize, fast: u64, all: u64, buckets: &[(u64, u64)]) -> Self {
+        let (mut above, mut slow) = (at + 1, all - fast);
+        let (mut stray, most) = (0, all / STRAY_ONE_IN);
+        while let Some((_, count)) = buckets.get(above).filter(|(_, count)| stray + count <= most) {
+            stray += count;
+            slow -= count;
+            above += 1;
+        }
+        Self { below: at + 1, above, fast, slow }
     }
 }
 
@@ -87,8 +115,11 @@ const SLOW_MIN_US: u64 = 50_000;
 const FEW_ONE_IN: u64 = 12;
 
 /// The same part for slow values that are nearly the same, and the fewest of them.
-const FIXED_ONE_IN: u64 = 40;
+const FIXED_ONE_IN: u64 = 100;
 const FIXED_MIN: u64 = 5;
+
+/// The part of all values, one in so many, that may lie between both sides.
+const STRAY_ONE_IN: u64 = 50;
 
 /// The part of a fixed time, one in so many, by which its values differ at most.
 const FIXED_NEAR_ONE_IN: u64 = 8;
@@ -117,7 +148,15 @@ mod tests {
         let modes = of(&[(1_000, 190), (1_000_000, 6), (1_010_000, 4)]).expect("two modes");
         assert_eq!((modes.slow, modes.is_fixed), (10, true));
         assert_eq!(of(&[(1_000, 190), (1_000_000, 6), (2_000_000, 4)]), None);
-        assert_eq!(of(&[(1_000, 590), (1_000_000, 10)]), None);
+        assert_eq!(of(&[(1_000, 1_190), (1_000_000, 10)]), None);
+    }
+
+    #[test]
+    fn a_few_values_between_two_kinds_do_not_hide_them() {
+        let between = |n| of(&[(30_000, 100), (80_000, n), (200_000, 48)]);
+        let modes = between(2).expect("two modes");
+        assert_eq!((modes.all, modes.slow), (150, 48));
+        assert_eq!(between(20), None);
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl LostAnswers {
             && !were_skipped_beside(run))
             || run.summary.generator.lag_us.p99.saturating_mul(LAG_TIMES) >= waited_us
             || server_lost::ended(run).is_some()
-            || server_stalled::RULE.find(run).is_some()
+            || server_stalled::explains_waits_of(run, waited_us)
             || network_lost::RULE.find(run).is_some()
             || answers_incomplete::RULE.find(run).is_some()
             || serves_only_some::RULE.find(run).is_some()

@@ -21,9 +21,11 @@ pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let service_us = run.samples().iter().map(|sample| answers(sample).1.min_us);
     let service_us = service_us.filter(|us| *us > 0).min()?;
+    let is_given_up = ANSWER_TIMEOUTS.into_iter().any(|kind| run.errors(kind).is_some());
+    let times = if is_given_up { WAIT_TIMES_GIVEN_UP } else { WAIT_TIMES };
     let waits = |sample: &Sample| {
         let p50_us = answers(sample).1.p50_us;
-        p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(WAIT_TIMES)
+        p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(times)
     };
     let mut full: Vec<Step> = run
         .steps()
@@ -211,6 +213,9 @@ fn evidence(counter: &str, from: f64, to: f64, at_ms: u64) -> Evidence {
 const WAIT_MIN_US: u64 = 100_000;
 const WAIT_TIMES: u64 = 3;
 
+/// The same where users give up: they do so before the queue is long.
+const WAIT_TIMES_GIVEN_UP: u64 = 2;
+
 /// The fewest messages that wait.
 const IN_FLIGHT_MIN: u64 = 4;
 
@@ -308,6 +313,24 @@ mod tests {
             load.counters.messages_answered += 90 * second.saturating_sub(3);
         });
         more.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_queue_before_which_users_give_up_is_short() {
+        let short = |gave_up: u64| {
+            limited(40, 100_000).loaded(move |load, second| {
+                let late = second.saturating_sub(3);
+                load.counters.messages_sent += gave_up * late;
+                load.errors.add(ErrorKind::ExpectTimeout, gave_up * late);
+                if second > 1 {
+                    load.message.clear();
+                    load.message.record_n(250_000, 40);
+                }
+            })
+        };
+        let found = short(190).speaks(&RULE);
+        assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
+        short(0).is_silent(&RULE);
     }
 
     #[test]
