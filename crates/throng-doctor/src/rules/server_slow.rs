@@ -95,11 +95,12 @@ impl<'a> LateAnswers<'a> {
     fn evidence(&self, run: &RunView<'_>) -> Vec<Evidence> {
         let mut shown: Vec<_> = self.given_up.iter().map(Growth::evidence).collect();
         shown.extend(self.slow.iter().flat_map(|slow| slow.evidence.clone()));
+        // The generator counts the users that wait when the load ends.
         if let Some(last) = run.samples().last().filter(|_| shown.is_empty()) {
             shown.push(Evidence {
                 counter: "load.counters.users_waiting".to_owned(),
                 from: 0.0,
-                to: last.load().map_or(0.0, |load| load.counters.users_waiting as f64),
+                to: run.summary.users.waiting as f64,
                 at_ms: last.interval.at_ms,
             });
         }
@@ -376,6 +377,21 @@ mod tests {
             load.from_send.record_n(5_000_000, 20);
         });
         assert!(rare.speaks(&RULE).text.contains("messages took 6.00 s (p99 of"));
+    }
+
+    #[test]
+    fn users_that_wait_when_the_load_ends_are_shown_with_their_number() {
+        // They are counted in the interval in which users leave.
+        let run = Run::quiet().loaded(|load, second| {
+            if second == 10 {
+                load.phase = LEAVING.to_owned();
+                load.counters.users_waiting = 400;
+                load.counters.users_waiting_us_most = 4_900_000;
+            }
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("400 users were waiting for an answer"), "{found}");
+        assert_eq!((found.evidence[0].to, found.evidence[0].at_ms), (400.0, 9_000), "{found}");
     }
 
     #[test]
