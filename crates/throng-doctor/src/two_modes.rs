@@ -31,22 +31,25 @@ impl TwoModes {
         let (mut fast, mut widest) = (0, None::<(f64, Gap)>);
         for (at, (from_us, count)) in buckets.iter().enumerate() {
             fast += count;
-            let gap = Gap::after(at, fast, all, &buckets);
-            let Some((to_us, _)) = buckets.get(gap.above) else { continue };
-            let times = *to_us as f64 / (*from_us).max(1) as f64;
-            let is_wide = times >= TIMES_MIN && *to_us >= SLOW_MIN_US;
-            // Values that differ by chance are outliers where they are few.
-            let is_fixed = || {
-                gap.slow >= FIXED_MIN
-                    && gap.slow > few(FIXED_ONE_IN)
-                    && is_fixed(&buckets[gap.above..])
-            };
-            let is_many = gap.slow > few(FEW_ONE_IN) || is_fixed();
-            if is_wide && fast > few(FEW_ONE_IN) && is_many && widest.is_none_or(|w| times > w.0) {
-                widest = Some((times, gap));
+            let with_strays = |most| Gap::after(at, fast, all, &buckets, most);
+            for gap in [with_strays(0), with_strays(few(STRAY_ONE_IN))] {
+                let Some((to_us, _)) = buckets.get(gap.above) else { continue };
+                let times = *to_us as f64 / (*from_us).max(1) as f64;
+                let is_wide = times >= TIMES_MIN && *to_us >= SLOW_MIN_US;
+                // Values that differ by chance are outliers where they are few.
+                let is_fixed = || {
+                    gap.slow >= FIXED_MIN
+                        && gap.slow > few(FIXED_ONE_IN)
+                        && is_fixed(&buckets[gap.above..])
+                };
+                let is_many = fast > few(FEW_ONE_IN) && (gap.slow > few(FEW_ONE_IN) || is_fixed());
+                let is_kind = || gap.strays == 0 || is_near(&buckets[gap.above..], gap.slow);
+                if is_wide && is_many && is_kind() && widest.is_none_or(|widest| times > widest.0) {
+                    widest = Some((times, gap));
+                }
             }
         }
-        let (_, Gap { below, above, fast, slow }) = widest?;
+        let (_, Gap { below, above, fast, slow, .. }) = widest?;
         Some(Self {
             all,
             slow,
@@ -71,19 +74,21 @@ struct Gap {
     /// Values below and above it.
     fast: u64,
     slow: u64,
+    /// Values in it.
+    strays: u64,
 }
 
 impl Gap {
-    /// Returns the longest gap after a bucket; so many values of `all` are up to there.
-    fn after(at: usize, fast: u64, all: u64, buckets: &[(u64, u64)]) -> Self {
-        let (mut above, mut slow) = (at + 1, all - fast);
-        let (mut stray, most) = (0, all / STRAY_ONE_IN);
-        while let Some((_, count)) = buckets.get(above).filter(|(_, count)| stray + count <= most) {
-            stray += count;
+    /// Returns the gap after a bucket, in which at most so many values lie. `fast` of `all` values
+    /// are up to that bucket.
+    fn after(at: usize, fast: u64, all: u64, buckets: &[(u64, u64)], strays_most: u64) -> Self {
+        let (mut above, mut slow, mut strays) = (at + 1, all - fast, 0);
+        while let Some((_, count)) = buckets.get(above).filter(|(_, n)| strays + n <= strays_most) {
+            strays += count;
             slow -= count;
             above += 1;
         }
-        Self { below: at + 1, above, fast, slow }
+        Self { below: at + 1, above, fast, slow, strays }
     }
 }
 
@@ -93,12 +98,25 @@ fn is_fixed(buckets: &[(u64, u64)]) -> bool {
     ends.is_some_and(|((first, _), (last, _))| last - first <= first / FIXED_NEAR_ONE_IN)
 }
 
+/// Reports whether most of so many values in buckets are near to one another. Those of a server
+/// that stands still now and then are of any length.
+fn is_near(buckets: &[(u64, u64)], count: u64) -> bool {
+    let of_ten = |tenth| quantile(buckets, count, tenth, 10);
+    let ends = of_ten(1).zip(of_ten(9));
+    ends.is_some_and(|(low, high)| high as f64 <= low as f64 * NEAR_TIMES)
+}
+
 /// Returns the median of so many values in buckets.
 fn median(buckets: &[(u64, u64)], count: u64) -> Option<u64> {
+    quantile(buckets, count, 1, 2)
+}
+
+/// Returns the smallest of so many values in buckets that at least this part of them do not exceed.
+fn quantile(buckets: &[(u64, u64)], count: u64, part: u64, of: u64) -> Option<u64> {
     let mut seen = 0;
     buckets.iter().find_map(|(us, n)| {
         seen += n;
-        (seen * 2 >= count).then_some(*us)
+        (seen * of >= count * part).then_some(*us)
     })
 }
 
@@ -120,6 +138,9 @@ const FIXED_MIN: u64 = 5;
 
 /// The part of all values, one in so many, that may lie between both sides.
 const STRAY_ONE_IN: u64 = 50;
+
+/// How many times as long as the shortest tenth of them the longest tenth of near values is.
+const NEAR_TIMES: f64 = 2.5;
 
 /// The part of a fixed time, one in so many, by which its values differ at most.
 const FIXED_NEAR_ONE_IN: u64 = 8;
@@ -157,6 +178,10 @@ mod tests {
         let modes = between(2).expect("two modes");
         assert_eq!((modes.all, modes.slow), (150, 48));
         assert_eq!(between(20), None);
+        // Those of a loop that stands still for 300 ms are of any length.
+        let mut blocked = vec![(1_000, 180), (10_000, 1), (30_000, 1)];
+        blocked.extend((0..12).map(|n| (60_000 + 20_000 * n, 2)));
+        assert_eq!(of(&blocked), None);
     }
 
     #[test]

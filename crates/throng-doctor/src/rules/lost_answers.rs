@@ -125,7 +125,7 @@ impl LostAnswers {
             || server_stalled::explains_waits_of(run, waited_us)
             || network_lost::RULE.find(run).is_some()
             || answers_incomplete::RULE.find(run).is_some()
-            || serves_only_some::RULE.find(run).is_some()
+            || serves_only_some::explains_waits(run)
             || fds_exhausted::RULE.find(run).is_some();
         if is_explained {
             return None;
