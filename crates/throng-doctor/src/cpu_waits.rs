@@ -57,6 +57,20 @@ impl CpuWaits {
         let [_, server] = &self.sides;
         explains(server, from_ms, to_ms, to_ms.saturating_sub(from_ms).saturating_mul(1000))
     }
+
+    /// Reports whether the server waited for as long as a short silence in the intervals that the
+    /// silence touches. When in an interval it waited is not known.
+    pub(crate) fn may_explain_silence(&self, from_ms: u64, to_ms: u64) -> bool {
+        let [_, server] = &self.sides;
+        let touched = server.iter().filter(|wait| wait.to_ms > from_ms && wait.from_ms < to_ms);
+        let (mut waited_ms, mut longest_ms) = (0.0, 0.0_f64);
+        for wait in touched {
+            waited_ms += wait.waited * wait.span_ms();
+            longest_ms = longest_ms.max(wait.span_ms());
+        }
+        let silence_ms = to_ms.saturating_sub(from_ms) as f64;
+        silence_ms < longest_ms && waited_ms >= silence_ms
+    }
 }
 
 /// Reports whether the waits between two times explain a delay in them. At least half of what the

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Severity, Summary};
+use throng_report::{Diagnosis, Finding, Judgement, Severity, Side, Summary};
 
 use crate::finding_machines::with_machines;
 use crate::history::History;
@@ -17,7 +17,8 @@ use crate::verdict::{Verdict, VerdictParts, verdict};
 /// Findings are ranked: the gravest first. Among equally grave ones, what the generator's delays do
 /// not explain comes before these, and a cause before its consequences; then they come by class,
 /// then the higher confidence, then the order of [`RULES`]. Other programs never come before a
-/// fault of the server itself, nor before the cause of such a fault.
+/// fault of the server itself, nor before the cause of such a fault. An effect of the server whose
+/// cause no rule knows follows from the gravest cause that the run felt: one cause is enough.
 ///
 /// The log of another tool does not say what the generator, the server and their kernels did. So a
 /// run that was imported from one has no findings.
@@ -86,6 +87,7 @@ fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
             causes.iter().find(|(cause, began_ms)| cause.is_cause_of(*began_ms, rule, own_ms));
         finding.follows_from = cause.map(|(cause, _)| cause.id.to_owned());
     }
+    follow_from_the_gravest(&mut found);
     let is_contended = found.iter().any(|(rule, _)| rule.has(RuleTrait::OtherPrograms));
     let key = |(rule, finding): &RuleFinding| {
         let follow =
@@ -116,12 +118,33 @@ fn ranked(mut found: Vec<RuleFinding>) -> Vec<RuleFinding> {
         .collect()
 }
 
+/// Lets effects of the server without a known cause follow from its gravest cause, if that is as
+/// grave.
+fn follow_from_the_gravest(found: &mut [RuleFinding]) {
+    let is_root = |(rule, finding): &&RuleFinding| {
+        let is_cause = rule.class_of(finding) == FindingClass::Cause;
+        let is_felt = finding.severity > Severity::Noted && finding.follows_from.is_none();
+        is_cause && is_felt && finding.side == Side::Server && !rule.has(RuleTrait::OtherPrograms)
+    };
+    // Of several that are as grave, the first.
+    let root = found.iter().rev().filter(is_root).max_by_key(|(_, finding)| finding.severity);
+    let Some((root, grave)) = root.map(|(rule, finding)| (rule.id, finding.severity)) else {
+        return;
+    };
+    for (rule, finding) in found {
+        let is_effect = rule.class == FindingClass::Consequence && finding.side == Side::Server;
+        if is_effect && finding.severity <= grave && finding.follows_from.is_none() {
+            finding.follows_from = Some(root.to_owned());
+        }
+    }
+}
+
 /// The most sentences about what could not be read: a source may report a new one each second.
 const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Metric, Side};
+    use throng_report::{ErrorKind, Metric};
 
     use super::*;
     use crate::rules::fixture::Run;
@@ -147,6 +170,29 @@ mod tests {
         check([Severity::Slowed; 3], ["note", "cause", "consequence"]);
         let of_note = [Severity::Slowed, Severity::Stopped, Severity::Noted];
         check(of_note, ["consequence", "note", "cause"]);
+    }
+
+    #[test]
+    fn an_effect_follows_from_the_gravest_cause_that_is_as_grave() {
+        const LOST: Rule = Rule::new("lost", |_| None);
+        const LEAKS: Rule = Rule::new("leaks", |_| None);
+        const LATE: Rule = Rule::new("late", |_| None).of_class(FindingClass::Consequence);
+        let cause_of_late = |severities: [Severity; 3], side| {
+            let found =
+                [&LOST, &LEAKS, &LATE].into_iter().zip(severities).map(|(rule, severity)| {
+                    let side = if rule.id == "late" { side } else { Side::Server };
+                    (rule, Finding::new(rule.id, side, "It happened.").with_severity(severity))
+                });
+            let ranked = ranked(found.collect());
+            ranked.into_iter().find(|(rule, _)| rule.id == "late").unwrap().1.follows_from
+        };
+        let (noted, slowed, stopped) = (Severity::Noted, Severity::Slowed, Severity::Stopped);
+        let lost = || Some("lost".to_owned());
+        assert_eq!(cause_of_late([stopped, slowed, slowed], Side::Server), lost());
+        assert_eq!(cause_of_late([slowed, slowed, slowed], Side::Server), lost());
+        assert_eq!(cause_of_late([noted, noted, slowed], Side::Server), None);
+        assert_eq!(cause_of_late([slowed, slowed, stopped], Side::Server), None);
+        assert_eq!(cause_of_late([stopped, slowed, slowed], Side::Client), None);
     }
 
     #[test]

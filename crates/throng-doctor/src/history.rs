@@ -34,9 +34,10 @@ pub struct Sample {
     pub message: Quantiles,
     /// Time from the moment at which a message was sent until its answer.
     pub from_send: Quantiles,
-    /// Answers of two kinds, fast and slow, if the times of messages have two modes, from when
-    /// they were sent: a turn that begins late because of a slow answer is no slow one itself.
-    pub(crate) message_modes: Option<TwoModes>,
+    /// Fast and slow answers, if the times of the most frequent kind of answers have two modes.
+    /// Those of messages count from when these were sent: a turn that begins late because of a
+    /// slow answer is no slow one itself.
+    pub(crate) answer_modes: Option<TwoModes>,
     /// Time from the intended moment of a join until its reply with status ok.
     pub join: Quantiles,
     /// Time from the intended moment of a push to a channel until its reply.
@@ -116,10 +117,13 @@ impl History {
     }
 }
 
-/// Returns the two modes of the times of messages, from when they were sent if that is known.
-fn message_modes(load: &LoadInterval) -> Option<TwoModes> {
-    let is_known = load.from_send.count() > 0;
-    TwoModes::of(if is_known { &load.from_send } else { load.latency(Operation::Message) })
+/// Returns the two modes of the times of the most frequent kind of answers: for messages from when
+/// they were sent, if that is known.
+fn answer_modes(load: &LoadInterval) -> Option<TwoModes> {
+    let count = |operation: &Operation| load.latency(*operation).count();
+    let most = Operation::requests().max_by_key(count)?;
+    let is_from_send = most == Operation::Message && load.from_send.count() > 0;
+    TwoModes::of(if is_from_send { &load.from_send } else { load.latency(most) })
 }
 
 impl Sample {
@@ -134,7 +138,7 @@ impl Sample {
             tcp: quantiles(|load| load.latency(Operation::Tcp)),
             message: quantiles(|load| load.latency(Operation::Message)),
             from_send: quantiles(|load| &load.from_send),
-            message_modes: interval.load.as_ref().and_then(message_modes),
+            answer_modes: interval.load.as_ref().and_then(answer_modes),
             join: quantiles(|load| load.latency(Operation::Join)),
             push: quantiles(|load| load.latency(Operation::Push)),
             http: quantiles(|load| load.latency(Operation::Http)),
@@ -182,7 +186,7 @@ impl Sample {
         }
         let events = std::mem::take(&mut self.interval.events);
         self.interval.events = [before.interval.events, events].concat();
-        self.message_modes = self.message_modes.or(before.message_modes);
+        self.answer_modes = self.answer_modes.or(before.answer_modes);
         self.interval.unseen = self.interval.unseen.take().or(before.interval.unseen);
         for (own, other) in [
             (&mut self.lag, before.lag),

@@ -19,7 +19,7 @@ pub(crate) struct TwoModes {
 
 impl TwoModes {
     /// Splits a histogram at its widest gap, or returns `None` if the gap is narrow, or one side
-    /// has too few values.
+    /// has too few values. Hardly any values lie in the gap: a pause of a machine delays a few.
     pub(crate) fn of(histogram: &Histogram) -> Option<Self> {
         let all = histogram.count();
         let buckets: Vec<(u64, u64)> =
@@ -27,29 +27,35 @@ impl TwoModes {
         if all < VALUES_MIN {
             return None;
         }
-        let (mut fast, mut widest) = (0, None::<(f64, usize, u64)>);
-        for (at, pair) in buckets.windows(2).enumerate() {
-            fast += pair[0].1;
-            let times = pair[1].0 as f64 / pair[0].0.max(1) as f64;
-            let is_wide = times >= TIMES_MIN && pair[1].0 >= SLOW_MIN_US;
-            let slow = all - fast;
-            let few = |one_in: u64| all / one_in;
-            // Values that differ by chance are outliers where they are few.
-            let is_fixed =
-                || slow >= FIXED_MIN && slow > few(FIXED_ONE_IN) && is_fixed(&buckets[at + 1..]);
-            let is_many = slow > few(FEW_ONE_IN) || is_fixed();
-            if is_wide && fast > few(FEW_ONE_IN) && is_many && widest.is_none_or(|w| times > w.0) {
-                widest = Some((times, at + 1, fast));
+        let few = |one_in: u64| all / one_in;
+        let (mut fast, mut widest) = (0, None::<(f64, Gap)>);
+        for (at, (from_us, count)) in buckets.iter().enumerate() {
+            fast += count;
+            let with_strays = |most| Gap::after(at, fast, all, &buckets, most);
+            for gap in [with_strays(0), with_strays(few(STRAY_ONE_IN))] {
+                let Some((to_us, _)) = buckets.get(gap.above) else { continue };
+                let times = *to_us as f64 / (*from_us).max(1) as f64;
+                let is_wide = times >= TIMES_MIN && *to_us >= SLOW_MIN_US;
+                // Values that differ by chance are outliers where they are few.
+                let is_fixed = || {
+                    gap.slow >= FIXED_MIN
+                        && gap.slow > few(FIXED_ONE_IN)
+                        && is_fixed(&buckets[gap.above..])
+                };
+                let is_many = fast > few(FEW_ONE_IN) && (gap.slow > few(FEW_ONE_IN) || is_fixed());
+                let is_kind = || gap.strays == 0 || is_near(&buckets[gap.above..], gap.slow);
+                if is_wide && is_many && is_kind() && widest.is_none_or(|widest| times > widest.0) {
+                    widest = Some((times, gap));
+                }
             }
         }
-        let (_, at, fast) = widest?;
-        let (below, above) = buckets.split_at(at);
+        let (_, Gap { below, above, fast, slow, .. }) = widest?;
         Some(Self {
             all,
-            slow: all - fast,
-            fast_us: median(below, fast)?,
-            slow_us: median(above, all - fast)?,
-            is_fixed: is_fixed(above),
+            slow,
+            fast_us: median(&buckets[..below], fast)?,
+            slow_us: median(&buckets[above..], slow)?,
+            is_fixed: is_fixed(&buckets[above..]),
         })
     }
 
@@ -59,18 +65,58 @@ impl TwoModes {
     }
 }
 
+/// A part of a histogram that has hardly any values.
+#[derive(Clone, Copy, Debug)]
+struct Gap {
+    /// Number of buckets below it, and index of the first one above it.
+    below: usize,
+    above: usize,
+    /// Values below and above it.
+    fast: u64,
+    slow: u64,
+    /// Values in it.
+    strays: u64,
+}
+
+impl Gap {
+    /// Returns the gap after a bucket, in which at most so many values lie. `fast` of `all` values
+    /// are up to that bucket.
+    fn after(at: usize, fast: u64, all: u64, buckets: &[(u64, u64)], strays_most: u64) -> Self {
+        let (mut above, mut slow, mut strays) = (at + 1, all - fast, 0);
+        while let Some((_, count)) = buckets.get(above).filter(|(_, n)| strays + n <= strays_most) {
+            strays += count;
+            slow -= count;
+            above += 1;
+        }
+        Self { below: at + 1, above, fast, slow, strays }
+    }
+}
+
 /// Reports whether the last of these buckets is about as slow as the first.
 fn is_fixed(buckets: &[(u64, u64)]) -> bool {
     let ends = buckets.first().zip(buckets.last());
     ends.is_some_and(|((first, _), (last, _))| last - first <= first / FIXED_NEAR_ONE_IN)
 }
 
+/// Reports whether most of so many values in buckets are near to one another. Those of a server
+/// that stands still now and then are of any length.
+fn is_near(buckets: &[(u64, u64)], count: u64) -> bool {
+    let of_ten = |tenth| quantile(buckets, count, tenth, 10);
+    let ends = of_ten(1).zip(of_ten(9));
+    ends.is_some_and(|(low, high)| high as f64 <= low as f64 * NEAR_TIMES)
+}
+
 /// Returns the median of so many values in buckets.
 fn median(buckets: &[(u64, u64)], count: u64) -> Option<u64> {
+    quantile(buckets, count, 1, 2)
+}
+
+/// Returns the smallest of so many values in buckets that at least this part of them do not exceed.
+fn quantile(buckets: &[(u64, u64)], count: u64, part: u64, of: u64) -> Option<u64> {
     let mut seen = 0;
     buckets.iter().find_map(|(us, n)| {
         seen += n;
-        (seen * 2 >= count).then_some(*us)
+        (seen * of >= count * part).then_some(*us)
     })
 }
 
@@ -87,8 +133,14 @@ const SLOW_MIN_US: u64 = 50_000;
 const FEW_ONE_IN: u64 = 12;
 
 /// The same part for slow values that are nearly the same, and the fewest of them.
-const FIXED_ONE_IN: u64 = 40;
+const FIXED_ONE_IN: u64 = 100;
 const FIXED_MIN: u64 = 5;
+
+/// The part of all values, one in so many, that may lie between both sides.
+const STRAY_ONE_IN: u64 = 50;
+
+/// How many times as long as the shortest tenth of them the longest tenth of near values is.
+const NEAR_TIMES: f64 = 2.5;
 
 /// The part of a fixed time, one in so many, by which its values differ at most.
 const FIXED_NEAR_ONE_IN: u64 = 8;
@@ -117,7 +169,19 @@ mod tests {
         let modes = of(&[(1_000, 190), (1_000_000, 6), (1_010_000, 4)]).expect("two modes");
         assert_eq!((modes.slow, modes.is_fixed), (10, true));
         assert_eq!(of(&[(1_000, 190), (1_000_000, 6), (2_000_000, 4)]), None);
-        assert_eq!(of(&[(1_000, 590), (1_000_000, 10)]), None);
+        assert_eq!(of(&[(1_000, 1_190), (1_000_000, 10)]), None);
+    }
+
+    #[test]
+    fn a_few_values_between_two_kinds_do_not_hide_them() {
+        let between = |n| of(&[(30_000, 100), (80_000, n), (200_000, 48)]);
+        let modes = between(2).expect("two modes");
+        assert_eq!((modes.all, modes.slow), (150, 48));
+        assert_eq!(between(20), None);
+        // Those of a loop that stands still for 300 ms are of any length.
+        let mut blocked = vec![(1_000, 180), (10_000, 1), (30_000, 1)];
+        blocked.extend((0..12).map(|n| (60_000 + 20_000 * n, 2)));
+        assert_eq!(of(&blocked), None);
     }
 
     #[test]

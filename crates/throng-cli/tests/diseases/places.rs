@@ -94,6 +94,60 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| ask(stage, &["listeners", "4"], 40),
     },
     Cause {
+        name: "one mute worker of four",
+        what: "Python: four listening sockets, and no answer on the connections of one of them",
+        expected: Some("serves_only_some"),
+        says: &["never answers on", "gives every answer on the others", "`ss -tnp`"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| ask(stage, &["mute"], 60),
+    },
+    Cause {
+        name: "one slow worker of four",
+        what: "Python: four listening sockets, and 400 ms an answer on the connections of one",
+        expected: Some("slow_instance"),
+        says: &["answers took 40", "or the workers of the server"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| ask(stage, &["slow", "400"], 60),
+    },
+    Cause {
+        name: "pool of 4, users give up",
+        what: "Python: works on 4 requests at a time, 80 ms each; its users give up after 2 s",
+        expected: Some("server_at_capacity"),
+        says: &["it serves 4 at a time, 8", "waits were given up"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| give_up(stage, "4"),
+    },
+    Cause {
+        name: "clean, pool of 100",
+        what: "Python: the same server, which works on 100 requests at a time",
+        expected: None,
+        says: &["Nothing stopped it: the plan was met"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| give_up(stage, "100"),
+    },
+    Cause {
+        name: "sleeps between accepts",
+        what: "Python: sleeps for 30 ms after each connection that it accepts; 60 a second arrive",
+        expected: Some("accepts_slowly"),
+        says: &["60", "its accept queue grew by"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| arrive(stage, "30"),
+    },
+    Cause {
+        name: "clean, accepts at once",
+        what: "Python: the same server, which sleeps for 2 ms; 60 a second arrive",
+        expected: None,
+        says: &["Nothing stopped it: the plan was met"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| arrive(stage, "2"),
+    },
+    Cause {
         name: "leaks files",
         what: "Python: may have 150 fds, opens a file for each request, and does not close it",
         expected: Some("fds_exhausted"),
@@ -148,6 +202,27 @@ fn run(stage: &mut Stage, args: &[&str], ramp: &str, period: &str) -> Provoked {
          load: [{{ramp: {ramp}}}, {{hold: {{for: 6s}}}}]\n\
          user:\n\
          \x20 - every: {{period: {period}, do: [get: {{path: /, timeout: 1s}}]}}\n"
+    ))
+}
+
+/// Runs 150 users that send a request twice a second, and wait two seconds for each answer.
+fn give_up(stage: &mut Stage, places: &str) -> Provoked {
+    let addr = servers::python(stage, "places.py", &["pool", places])?;
+    stage.run(&format!(
+        "target: http://{addr}\n\
+         load: [{{ramp: {{to: 150, over: 1s}}}}, {{hold: {{for: 6s}}}}]\n\
+         user:\n\
+         \x20 - every: {{period: 500ms, do: [get: {{path: /, timeout: 2s}}]}}\n"
+    ))
+}
+
+/// Runs users that arrive, send one request and leave.
+fn arrive(stage: &mut Stage, sleep_ms: &str) -> Provoked {
+    let addr = servers::python(stage, "places.py", &["sleeps", sleep_ms])?;
+    stage.run(&format!(
+        "target: http://{addr}\n\
+         load: [arrivals: {{rate: 60/s, for: 7s}}]\n\
+         user: [get: {{path: /, timeout: 5s}}]\n"
     ))
 }
 

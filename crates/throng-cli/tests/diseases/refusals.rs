@@ -123,7 +123,7 @@ pub(crate) const DISEASES: &[Cause] = &[
     },
     Cause {
         name: "rate limit, silent",
-        what: "Python: answers 60 messages a second, and drops the others",
+        what: "Python: answers 30 messages a second, and drops the others",
         expected: Some("rate_limited"),
         says: &["/s messages at most and drops the rest without a word"],
         is_of_cpus: false,
@@ -243,7 +243,8 @@ fn idle(stage: &mut Stage) -> Provoked {
     ))
 }
 
-/// More users come each second, from far below the limit to far above it.
+/// More users come each second, from far below the limit to twice the limit. They would ask for more
+/// if they did not wait for a second for each answer that was dropped.
 fn drops(stage: &mut Stage) -> Provoked {
     let addr = servers::python(stage, "refusals.py", &["drops"])?;
     let talkers = talkers(&addr.to_string());

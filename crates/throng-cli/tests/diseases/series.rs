@@ -70,6 +70,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| talk(stage, "answers.py", &["cold"], 60),
     },
     Cause {
+        name: "short cold start",
+        what: "Python, asyncio: takes 700 ms an answer for 1.2 s, and 2 ms from then on",
+        expected: Some("latency_steps"),
+        says: &["Slowed down", "was slow until ", "while its users connected", "a longer ramp"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| talk(stage, "answers.py", &["warms_up"], 60),
+    },
+    Cause {
         name: "newest first",
         what: "Python, asyncio: 10 ms a job, the newest first, and 110 jobs arrive a second",
         expected: Some("newest_first"),

@@ -41,6 +41,15 @@ pub(crate) const DISEASES: &[Cause] = &[
         provoke: |stage| echo(stage, "stale"),
     },
     Cause {
+        name: "late answers, not stale",
+        what: "Python, asyncio: 20 ms an answer, one at a time; 200 a second are asked for",
+        expected: Some("server_at_capacity"),
+        says: &["it serves one at a time, 2"],
+        is_of_cpus: false,
+        stage: Stage::here,
+        provoke: |stage| echo(stage, "late"),
+    },
+    Cause {
         name: "tries again after 1 s",
         what: "Python, asyncio: takes 1 s for one of twenty answers, and hardly any for others",
         expected: Some("slow_instance"),
@@ -92,6 +101,8 @@ fn echo(stage: &mut Stage, disease: &str) -> Provoked {
          load: [{{ramp: {{to: 100, over: 1s}}}}, {{hold: {{for: 6s}}}}]\n\
          user:\n\
          \x20 - connect\n\
-         \x20 - every: {{period: 500ms, do: [send: {message}, expect: {message}]}}\n"
+         \x20 - every:\n\
+         \x20     period: 500ms\n\
+         \x20     do: [send: {message}, expect: {{text: {message}, timeout: 2s}}]\n"
     ))
 }

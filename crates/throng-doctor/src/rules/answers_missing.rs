@@ -127,7 +127,9 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{deliveries_missing, server_slow, server_stalled};
     use super::*;
-    use throng_report::{ErrorExchange, ErrorKind, Operation, RunEvent, RunEventKind, Severity};
+    use throng_report::{
+        AnswerGap, ErrorExchange, ErrorKind, Operation, RunEvent, RunEventKind, Severity,
+    };
 
     /// A run in which one of ten questions is never answered; others wait `us`.
     fn losing(us: u64) -> Run {
@@ -206,6 +208,22 @@ mod tests {
         let found = run.speaks(&server_stalled::RULE);
         assert!(found.text.starts_with("The server stood still from 3.0 s to the end"), "{found}");
         assert_eq!(found.severity, Severity::Stopped);
+    }
+
+    #[test]
+    fn short_stalls_do_not_explain_answers_that_never_come() {
+        // Users wait for a second.
+        let stalling = |ms: u64| {
+            losing(200).loaded(move |load, second| {
+                if second > 1 && second % 2 == 0 {
+                    let from_ms = second * 1_000 - 700;
+                    load.answer_gap = Some(AnswerGap { from_ms, to_ms: from_ms + ms });
+                }
+            })
+        };
+        stalling(300).speaks(&server_stalled::RULE);
+        stalling(300).speaks(&RULE);
+        stalling(600).is_silent(&RULE);
     }
 
     #[test]

@@ -13,10 +13,13 @@ pub(super) const RULE: Rule = Rule::new("connections_max_reached", find)
     .explains(&[
         "accept_queue_overflow",
         "half_open",
+        "latency_grows",
         "retransmits",
+        "server_at_capacity",
         "server_slow",
         "server_stalled",
         "syn_queue_overflow",
+        "turns_missed",
     ]);
 
 /// A full server to which no other client tries to connect has just enough room.
@@ -71,9 +74,10 @@ fn paused(run: &RunView<'_>) -> Option<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, ServerSnapshot};
+    use throng_report::{ErrorKind, Metric, Operation, ServerSnapshot};
 
     use super::super::fixture::Run;
+    use super::super::{answers_missing, rate_limited};
     use super::*;
 
     /// A run against a server with this limit, for a thousand connections.
@@ -117,6 +121,25 @@ mod tests {
         };
         before(true).speaks(&RULE);
         before(false).is_silent(&RULE);
+    }
+
+    #[test]
+    fn no_answer_is_lost_where_only_the_others_give_up() {
+        // 400 users wait in the accept queue, and give up after two seconds.
+        let giving_up = |served: u64| {
+            places(600).with(Metric::LISTENER_ACCEPT_QUEUE, 400).loaded(move |load, second| {
+                let gave_up = 40 * second.saturating_sub(4);
+                load.counters.messages_answered = 1_000 * second - gave_up;
+                load.counters.timeouts_unserved = gave_up * (100 - served) / 100;
+                load.counters.timeouts_served = gave_up * served / 100;
+                load.errors.add(ErrorKind::ExpectTimeout, gave_up);
+                load.unanswered[Operation::Message].record_n(2_000_000, 40);
+            })
+        };
+        giving_up(0).speaks(&RULE);
+        giving_up(0).is_silent(&answers_missing::RULE);
+        giving_up(0).is_silent(&rate_limited::RULE);
+        giving_up(90).speaks(&answers_missing::RULE);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::thread_kind::ThreadKind;
 pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::LacksCpu]).explains(&[
     "server_cpu_saturated",
     "server_slow",
+    "serves_only_some",
     "slow_consumers",
     "accept_queue_overflow",
 ]);

@@ -1,5 +1,7 @@
 //! Answers were slow until some moment and fast from then on, or the reverse, at the same load.
 
+mod cold_start;
+
 use throng_report::render::{count, micros};
 use throng_report::{Finding, Severity, Side};
 
@@ -18,7 +20,12 @@ pub(super) const RULE: Rule = Rule::new("latency_steps", find)
 /// at that moment. A step that the load makes is none.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let all: Vec<Level<'_>> = run.steps().filter_map(Level::of).collect();
-    let step = Step::of(&all)?;
+    step(run, &all).or_else(|| cold_start::find(run, &all))
+}
+
+/// Returns the finding for one step of the median.
+fn step(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
+    let step = Step::of(all)?;
     let late: Vec<_> = step.slow.iter().map(|level| (level.sample, level.p50_us)).collect();
     let is_felt = step.slow_us() >= slow_min_us(run);
     if !is_felt || server_slow::is_explained(run, &late) {
@@ -33,8 +40,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
                  answers took {slow}, then {fast} (p50). It starts slowly: its caches are cold, it \
                  compiles its code, or more instances start."
             ),
-            "warm the server up before the load that counts (a first phase with little load), or \
-             find what it loads, compiles or connects at first",
+            WARM_UP,
         )
     } else {
         (
@@ -60,7 +66,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     Some(finding)
 }
 
-/// Returns the median from which answers are slow: less if a latency threshold was missed.
+/// Returns the time from which answers are slow: less if a latency threshold was missed.
 fn slow_min_us(run: &RunView<'_>) -> u64 {
     run.thresholds.answer_us().map_or(SLOW_US, |us| us.min(SLOW_US))
 }
@@ -70,6 +76,7 @@ fn slow_min_us(run: &RunView<'_>) -> u64 {
 struct Level<'a> {
     sample: &'a Sample,
     p50_us: u64,
+    p99_us: u64,
     load: LoadLevel,
 }
 
@@ -80,8 +87,17 @@ impl<'a> Level<'a> {
         (quantiles.count >= ANSWERS_MIN).then_some(Self {
             sample: now,
             p50_us: quantiles.p50_us,
+            p99_us: quantiles.p99_us,
             load,
         })
+    }
+
+    fn from_ms(&self) -> u64 {
+        self.to_ms().saturating_sub(self.sample.interval.span_ms)
+    }
+
+    fn to_ms(&self) -> u64 {
+        self.sample.interval.at_ms
     }
 }
 
@@ -167,7 +183,11 @@ const TIMES_MIN: u64 = 4;
 /// The fewest intervals of a fast part, and of a slow part that does not end.
 const FAST_MIN: usize = 3;
 
-/// The median that is slow: what a person notices.
+/// The remedy for a cold start.
+const WARM_UP: &str = "warm the server up before the load that counts (a first phase with little \
+                       load), or find what it loads, compiles or connects at first";
+
+/// The time that is slow: what a person notices.
 const SLOW_US: u64 = 100_000;
 
 /// How many times as much is the same load, and the connects a second that are always few.
@@ -181,7 +201,7 @@ mod tests {
     use super::*;
 
     /// A run whose users are all there after a second, with this median in each second.
-    fn paced(us: impl Fn(u64) -> u64) -> Run {
+    pub(super) fn paced(us: impl Fn(u64) -> u64) -> Run {
         Run::quiet().loaded(move |load, second| {
             let connects = 1_000 * second.min(1);
             load.counters.connects_ok = connects;

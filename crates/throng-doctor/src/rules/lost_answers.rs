@@ -122,10 +122,10 @@ impl LostAnswers {
             && !were_skipped_beside(run))
             || run.summary.generator.lag_us.p99.saturating_mul(LAG_TIMES) >= waited_us
             || server_lost::ended(run).is_some()
-            || server_stalled::RULE.find(run).is_some()
+            || server_stalled::explains_waits_of(run, waited_us)
             || network_lost::RULE.find(run).is_some()
             || answers_incomplete::RULE.find(run).is_some()
-            || serves_only_some::RULE.find(run).is_some()
+            || serves_only_some::explains_waits(run)
             || fds_exhausted::RULE.find(run).is_some();
         if is_explained {
             return None;
@@ -213,6 +213,14 @@ impl IntervalAnswers {
 
     pub(super) fn lost_share(&self) -> f64 {
         self.lost() as f64 / self.asked.max(1) as f64
+    }
+
+    /// Returns the share of all questions of these intervals that got no answer, or `None` if there
+    /// are no questions.
+    pub(super) fn lost_share_of<'i>(all: impl Iterator<Item = &'i Self>) -> Option<f64> {
+        let (lost, asked) =
+            all.fold((0, 0), |(lost, asked), each| (lost + each.lost(), asked + each.asked));
+        (asked > 0).then(|| lost as f64 / asked as f64)
     }
 
     pub(super) fn asked_rate(&self) -> f64 {

@@ -79,6 +79,7 @@ fn dropped(run: &RunView<'_>) -> Option<Finding> {
         .filter(|(per_second, _)| is_limit(&lost.intervals, *per_second, lost.share()))?;
     let (seen_below, confidence) = match below {
         Below::AllAnswered => (" Below that rate it answered all of them.", 0.8),
+        Below::NearlyAllAnswered => (" Below that rate it answered nearly all of them.", 0.8),
         Below::NotAsked => ("", 0.6),
     };
     let text = format!(
@@ -100,24 +101,26 @@ fn dropped(run: &RunView<'_>) -> Option<Finding> {
 /// What happened in the intervals with fewer questions than the limit.
 enum Below {
     AllAnswered,
+    NearlyAllAnswered,
     /// There are none.
     NotAsked,
 }
 
 /// Returns the rate of answers above which the rest was lost: it is the same in all intervals with
-/// losses, and intervals with fewer questions have none.
+/// losses, and intervals with fewer questions have hardly any. A limit that takes few questions at
+/// once drops some of those that arrive together, in any interval.
 fn answered_at_most(intervals: &[IntervalAnswers]) -> Option<(f64, Below)> {
     let median = steady_rate(intervals)?;
     let below = intervals.iter().filter(|interval| {
         let asked = interval.asked_rate();
         asked > median * BELOW_FROM && asked < median * BELOW_TO
     });
-    let below: Vec<_> = below.collect();
-    if below.is_empty() {
-        return Some((median, Below::NotAsked));
+    let lost_below = IntervalAnswers::lost_share_of(below);
+    match lost_below {
+        None => Some((median, Below::NotAsked)),
+        Some(0.0) => Some((median, Below::AllAnswered)),
+        Some(share) => (share <= LOSS_SHARE).then_some((median, Below::NearlyAllAnswered)),
     }
-    let is_all_answered = below.iter().all(|interval| interval.lost_share() <= LOSS_SHARE);
-    is_all_answered.then_some((median, Below::AllAnswered))
 }
 
 /// Returns the rate of answers in the intervals with losses, if most of them have nearly the same.
@@ -287,6 +290,16 @@ mod tests {
         assert!(found.text.starts_with("The server answers 60/s messages at most"), "{found}");
         assert!(found.text.ends_with("however many were asked."), "{found}");
         asking(varying, |_, asked| asked * 3 / 4).is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_limit_that_few_questions_exceed_also_drops_some_that_arrive_together_below_it() {
+        const ASKED: [u64; 11] = [0, 14, 34, 53, 64, 65, 68, 69, 71, 72, 78];
+        const ANSWERED: [u64; 11] = [0, 14, 34, 50, 63, 61, 60, 60, 60, 60, 60];
+        let run = asking(|second| ASKED[second as usize], |second, _| ANSWERED[second as usize]);
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("The server answers 60/s messages at most"), "{found}");
+        assert!(found.text.ends_with("it answered nearly all of them."), "{found}");
     }
 
     #[test]

@@ -21,32 +21,16 @@ pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let service_us = run.samples().iter().map(|sample| answers(sample).1.min_us);
     let service_us = service_us.filter(|us| *us > 0).min()?;
+    let is_given_up = ErrorKind::unanswered().any(|kind| run.errors(kind).is_some());
+    let times = if is_given_up { WAIT_TIMES_GIVEN_UP } else { WAIT_TIMES };
     let waits = |sample: &Sample| {
         let p50_us = answers(sample).1.p50_us;
-        p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(WAIT_TIMES)
+        p50_us >= WAIT_MIN_US && p50_us >= service_us.saturating_mul(times)
     };
-    let mut full: Vec<Step> = run
-        .steps()
-        .filter(|(_, now)| waits(now))
-        .filter_map(|(before, now)| Step::of(before, now))
-        .filter(|step| step.in_flight >= IN_FLIGHT_MIN)
-        .collect();
-    // From then on the server may also work for users that no longer wait.
-    let gave_up = full.iter().position(|step| step.gave_up > 0);
-    let most_later = full[gave_up.unwrap_or(full.len())..].iter().map(|step| step.per_s);
-    let most_later = most_later.fold(0.0, f64::max);
-    full.truncate(gave_up.unwrap_or(full.len()));
+    let full = full(run, &waits)?;
     let first = full.first()?;
     // Users that stop asking, or leave, drain the queue afterwards.
     let last = full.iter().max_by_key(|step| step.in_flight)?;
-    let (least, most) = full.iter().fold((f64::MAX, 0.0_f64), |(least, most), step| {
-        (least.min(step.per_s), most.max(step.per_s))
-    });
-    let intervals_min = if gave_up.is_some() { INTERVALS_BEFORE_MIN } else { INTERVALS_MIN };
-    if full.len() < intervals_min || least < PER_S_MIN || most.max(most_later) > least * FLAT_TIMES
-    {
-        return None;
-    }
     let per_s = full.iter().map(|step| step.per_s).sum::<f64>() / full.len() as f64;
     let at_a_time = at_a_time(per_s, service_us);
     let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
@@ -93,6 +77,25 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         ])
         .remedied_by(remedy);
     Some(finding)
+}
+
+/// Returns the intervals in which users waited, until the first of them gave up, if about as many
+/// were answered in each. From then on the server may also work for users that no longer wait.
+fn full(run: &RunView<'_>, waits: &impl Fn(&Sample) -> bool) -> Option<Vec<Step>> {
+    let steps = run.steps().filter(|(_, now)| waits(now));
+    let steps = steps.filter_map(|(before, now)| Step::of(before, now));
+    let mut full: Vec<Step> = steps.filter(|step| step.in_flight >= IN_FLIGHT_MIN).collect();
+    let gave_up = full.iter().position(|step| step.gave_up > 0);
+    let later = full.split_off(gave_up.unwrap_or(full.len()));
+    let intervals_min = if gave_up.is_some() { INTERVALS_BEFORE_MIN } else { INTERVALS_MIN };
+    // The queue may have begun within the first.
+    if full.len() > intervals_min && full[1].per_s > full[0].per_s * FLAT_TIMES {
+        full.remove(0);
+    }
+    let least = full.iter().map(|step| step.per_s).fold(f64::MAX, f64::min);
+    let most = full.iter().chain(&later).map(|step| step.per_s).fold(0.0, f64::max);
+    let is_flat = full.len() >= intervals_min && least >= PER_S_MIN && most <= least * FLAT_TIMES;
+    is_flat.then_some(full)
 }
 
 /// Returns a sentence about the users that gave up, or an empty one.
@@ -211,6 +214,9 @@ fn evidence(counter: &str, from: f64, to: f64, at_ms: u64) -> Evidence {
 const WAIT_MIN_US: u64 = 100_000;
 const WAIT_TIMES: u64 = 3;
 
+/// The same where users give up: they do so before the queue is long.
+const WAIT_TIMES_GIVEN_UP: u64 = 2;
+
 /// The fewest messages that wait.
 const IN_FLIGHT_MIN: u64 = 4;
 
@@ -308,6 +314,45 @@ mod tests {
             load.counters.messages_answered += 90 * second.saturating_sub(3);
         });
         more.is_silent(&RULE);
+    }
+
+    #[test]
+    fn the_interval_in_which_the_queue_begins_is_not_full_all_the_time() {
+        let begins = |answered: u64| {
+            limited(40, 100_000).loaded(move |load, second| {
+                let (early, late) = (second.min(4), second.saturating_sub(4));
+                let less = if second >= 2 { 40 - answered } else { 0 };
+                load.counters.messages_answered = 40 * early - less + 5 * late;
+                load.counters.messages_sent = load.counters.connected + 40 * early + 200 * late;
+                load.errors.add(ErrorKind::ExpectTimeout, 190 * late);
+                load.unanswered[Operation::Message].record_n(2_000_000, 190);
+            })
+        };
+        let found = begins(26).speaks(&RULE);
+        assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
+        // The next ones differ.
+        let later = begins(40).loaded(|load, second| {
+            load.counters.messages_answered -= if second >= 3 { 18 } else { 0 };
+        });
+        later.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_queue_before_which_users_give_up_is_short() {
+        let short = |gave_up: u64| {
+            limited(40, 100_000).loaded(move |load, second| {
+                let late = second.saturating_sub(3);
+                load.counters.messages_sent += gave_up * late;
+                load.errors.add(ErrorKind::ExpectTimeout, gave_up * late);
+                if second > 1 {
+                    load.message.clear();
+                    load.message.record_n(250_000, 40);
+                }
+            })
+        };
+        let found = short(190).speaks(&RULE);
+        assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
+        short(0).is_silent(&RULE);
     }
 
     #[test]

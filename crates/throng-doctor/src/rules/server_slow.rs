@@ -95,11 +95,12 @@ impl<'a> LateAnswers<'a> {
     fn evidence(&self, run: &RunView<'_>) -> Vec<Evidence> {
         let mut shown: Vec<_> = self.given_up.iter().map(Growth::evidence).collect();
         shown.extend(self.slow.iter().flat_map(|slow| slow.evidence.clone()));
+        // The generator counts the users that wait when the load ends.
         if let Some(last) = run.samples().last().filter(|_| shown.is_empty()) {
             shown.push(Evidence {
                 counter: "load.counters.users_waiting".to_owned(),
                 from: 0.0,
-                to: last.load().map_or(0.0, |load| load.counters.users_waiting as f64),
+                to: run.summary.users.waiting as f64,
                 at_ms: last.interval.at_ms,
             });
         }
@@ -245,6 +246,11 @@ fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
 /// Reports whether something else is known that makes these answers late: their intervals, and how
 /// long they took there.
 pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
+    lacks_cpu(run, late) || is_explained_without_cpu(run, late)
+}
+
+/// Reports whether the server, or the generator, had too little CPU time for these answers.
+pub(super) fn lacks_cpu(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let full = uses.iter().filter(|used| {
         let server = used.server.unwrap_or_default();
@@ -254,6 +260,11 @@ pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
             || server.busiest.unwrap_or(0.0) > BUSY_MIN
             || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
     });
+    full.count() >= INTERVALS_MIN || CpuWaits::of(run).explain_most(late)
+}
+
+/// Reports whether anything else than a lack of CPU time makes these answers late.
+pub(super) fn is_explained_without_cpu(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
     let queues = [Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, Metric::TCPEXT_TCP_ABORT_ON_MEMORY];
     let lost =
         run.growth(Endpoint::Client, Metric::TCP_RETRANS_SEGS).map_or(0, |growth| growth.by());
@@ -263,8 +274,6 @@ pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
     server_lost::ended(run).is_some()
         || super::serves_only_some::RULE.find(run).is_some()
         || super::retransmits::RULE.find(run).is_some()
-        || full.count() >= INTERVALS_MIN
-        || CpuWaits::of(run).explain_most(late)
         || lag_explains(run, late)
         || accept_queue_overflow::overflows(run).is_some()
         || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())
@@ -376,6 +385,21 @@ mod tests {
             load.from_send.record_n(5_000_000, 20);
         });
         assert!(rare.speaks(&RULE).text.contains("messages took 6.00 s (p99 of"));
+    }
+
+    #[test]
+    fn users_that_wait_when_the_load_ends_are_shown_with_their_number() {
+        // They are counted in the interval in which users leave.
+        let run = Run::quiet().loaded(|load, second| {
+            if second == 10 {
+                load.phase = throng_report::LEAVING.to_owned();
+                load.counters.users_waiting = 400;
+                load.counters.users_waiting_us_most = 4_900_000;
+            }
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.contains("400 users were waiting for an answer"), "{found}");
+        assert_eq!((found.evidence[0].to, found.evidence[0].at_ms), (400.0, 9_000), "{found}");
     }
 
     #[test]

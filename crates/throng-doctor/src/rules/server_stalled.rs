@@ -7,6 +7,7 @@ use throng_report::render::{count, micros};
 use throng_report::{ErrorKind, Finding, Severity, Side};
 
 use super::{Rule, RuleTrait, network_lost};
+use crate::cpu_waits::CpuWaits;
 use crate::gaps::{Gap, gaps};
 use crate::impact::{GAP_MS, gap_evidence};
 use crate::run_view::RunView;
@@ -36,6 +37,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     if (!is_long && found.len() < SEVERAL) || network_lost::RULE.find(run).is_some() {
         return None;
     }
+    let waits = CpuWaits::of(run);
+    let (from_ms, to_ms) = (longest.gap.from_ms, longest.gap.to_ms);
+    if found.len() < SEVERAL && waits.may_explain_silence(from_ms, to_ms) {
+        return None;
+    }
     if is_long {
         // Beside a long gap, much shorter ones are its aftermath.
         found.retain(|gap| gap.gap.length_ms() * 4 >= longest.gap.length_ms());
@@ -50,6 +56,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .with_evidence(activity.evidence)
         .remedied_by(remedy);
     Some(finding)
+}
+
+/// Reports whether the server stalled for so long that its users gave up for it.
+pub(super) fn explains_waits_of(run: &RunView<'_>, us: u64) -> bool {
+    let is_as_long = |gap: &Gap<'_>| gap.gap.length_ms() * 2_000 >= us;
+    gaps(run, SHORT_MS).iter().any(is_as_long) && RULE.find(run).is_some()
 }
 
 /// Returns the length from which a single gap counts: shorter if a latency threshold was missed.
@@ -188,6 +200,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::server_slow;
     use super::*;
+    use crate::missed_thresholds::MissedThresholds;
 
     /// A run with a gap in which the server used this much CPU time.
     fn using(ms: u64, cpu_ms: i64) -> Run {
@@ -344,6 +357,19 @@ mod tests {
                 && verdict.contains(": the server stood still from 4.00 to 4.70 s"),
             "{verdict}"
         );
+    }
+
+    #[test]
+    fn a_short_gap_in_whose_interval_the_server_waited_as_long_for_a_cpu_is_none() {
+        let found = |permille| {
+            let run = doing(300, ProcessMetric::MOST_DELAYED_THREAD_PERMILLE, permille);
+            let (history, summary) = run.whole();
+            let threshold = "message.p99 < 100ms".parse::<throng_report::Threshold>().unwrap();
+            let thresholds = MissedThresholds::of(&[threshold.judge(&summary)]);
+            RULE.find(&RunView::judged(&history, &summary, &thresholds))
+        };
+        assert!(found(200).is_some());
+        assert_eq!(found(350), None);
     }
 
     #[test]

@@ -43,6 +43,13 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         .or_else(|| stuck_workers(run, &steps, &gave_up))
 }
 
+/// Reports whether a limit of connections explains the waits that were given up: nearly all of them
+/// were on connections that were never served. Then no answer was lost on the others.
+pub(super) fn explains_waits(run: &RunView<'_>) -> bool {
+    let is_known = || CAUSES.iter().any(|cause| cause.find(run).is_some());
+    RULE.find(run).is_some() || gave_up(run).is_some() && is_known()
+}
+
 /// Returns the waits that were given up on connections that were never served, if nearly all waits
 /// that were given up are such.
 fn gave_up(run: &RunView<'_>) -> Option<Growth> {
@@ -135,9 +142,9 @@ fn closes_others(run: &RunView<'_>, steps: &[Step]) -> Option<Finding> {
 /// Returns what to do about a limit of so many connections.
 fn remedy(served: u64) -> String {
     format!(
-        "raise the server's limit of {} (threads or workers, maxconn, worker_connections, \
-         LimitListener, a semaphore, ulimit -n), or let it close connections that only keep a \
-         place",
+        "raise the server's limit of {} (maxconn, worker_connections, LimitListener, a semaphore, \
+         ulimit -n; or threads or workers, which may be fewer), or let it close connections that \
+         only keep a place",
         counted(served, "connection", "connections")
     )
 }
@@ -523,6 +530,9 @@ mod tests {
              on the others: one of several workers or threads accepts connections, and answers none"
         );
         run.check_all(&["serves_only_some"]);
+        // A thread that is full may leave some connections without an answer, too.
+        let busy = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+        with_cpu(one_worker_of_four()).with(busy, 1_000).check_all(&["hot_core", RULE.id]);
         // Users that ask once on each connection do not tell whose answers are lost.
         let once = one_worker_of_four().loaded(|load, _| load.counters.connects_ok *= 5);
         once.is_silent(&RULE);

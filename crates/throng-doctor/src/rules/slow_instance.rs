@@ -11,6 +11,7 @@ use crate::cpus::whole_percent;
 use crate::history::Sample;
 use crate::median::median;
 use crate::run_view::RunView;
+use crate::steady_load::answers;
 use crate::two_modes::TwoModes;
 
 pub(super) const RULE: Rule = Rule::new("slow_instance", find)
@@ -22,12 +23,9 @@ pub(super) const RULE: Rule = Rule::new("slow_instance", find)
 /// anything between nothing and much, and not in all intervals alike.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let asked: Vec<_> =
-        run.samples().iter().filter(|sample| sample.message.count >= ANSWERS_MIN).collect();
+        run.samples().iter().filter(|sample| answers(sample).1.count >= ANSWERS_MIN).collect();
     let split: Vec<(&Sample, TwoModes)> =
-        asked.iter().filter_map(|sample| Some((*sample, sample.message_modes?))).collect();
-    if split.len() < INTERVALS_MIN || split.len() * 4 < asked.len() * 3 {
-        return None;
-    }
+        asked.iter().filter_map(|sample| Some((*sample, sample.answer_modes?))).collect();
     let shares = || split.iter().map(|(_, modes)| modes.share());
     let spread = shares().fold(0.0, f64::max) - shares().fold(1.0, f64::min);
     let others = [&server_stalled::RULE, &server_at_capacity::RULE, &latency_grows::RULE];
@@ -37,12 +35,18 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
         return None;
     }
     let (first, _) = split.first()?;
-    let share = split.iter().map(|(_, modes)| modes.slow).sum::<u64>() as f64
-        / split.iter().map(|(_, modes)| modes.all).sum::<u64>() as f64;
+    let all: u64 = asked.iter().map(|sample| answers(sample).1.count).sum();
+    let share = split.iter().map(|(_, modes)| modes.slow).sum::<u64>() as f64 / all.max(1) as f64;
     let [fast_us, slow_us] = [|modes: &TwoModes| modes.fast_us, |modes: &TwoModes| modes.slow_us]
         .map(|of| median(split.iter().map(|(_, modes)| of(modes))).unwrap_or(0));
     let is_fixed = split.iter().all(|(_, modes)| modes.is_fixed && is_near(modes.slow_us, slow_us));
     let is_retry = is_fixed && share < RETRY_SHARE_MOST;
+    // Where they are rare, some intervals have too few.
+    let is_seldom = split.len() * 4 < asked.len() * if is_retry { 2 } else { 3 };
+    let is_rare = !is_retry && share < RETRY_SHARE_MOST;
+    if split.len() < INTERVALS_MIN || is_seldom || is_rare {
+        return None;
+    }
     let whose = if proxy_saturated::passes_on(run) {
         "The program that listens opens one more connection for each of a user, as a balancer does."
     } else {
@@ -56,7 +60,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let (cause, remedy) = if is_retry {
         (
             "a few wait for a time of fixed length. A time-out after which the server asks again \
-             looks so, and so do a few users who are always slow. Nothing lay between them."
+             looks so, and so do a few users who are always slow. Hardly any lay between them."
                 .to_owned(),
             format!(
                 "look in the server for a time-out or wait of {slow} (a database, a resolver, a \
@@ -67,8 +71,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     } else {
         (
             format!(
-                "one of several instances is slow, or one kind of request. Nothing lay between \
-                 them. {whose}"
+                "one of several instances or workers is slow, or one kind of request, or the same \
+                 users each time. Hardly any lay between them. {whose}"
             ),
             INSTANCE_REMEDY.to_owned(),
         )
@@ -91,9 +95,9 @@ fn is_near(us: u64, other_us: u64) -> bool {
 }
 
 const INSTANCE_REMEDY: &str = "compare the instances behind the address, each by itself \
-                               (--target), and take the slow one out of the balancer; if all are \
-                               alike, give each kind of request a class of its own in the \
-                               scenario";
+                               (--target), or the workers of the server, and end the slow one or \
+                               take it out of the balancer; if all are alike, give each kind of \
+                               request a class of its own in the scenario";
 
 /// Formats a share as one in a small number if it is near to that.
 fn show_share(share: f64) -> String {
@@ -164,6 +168,26 @@ mod tests {
     }
 
     #[test]
+    fn answers_to_http_requests_are_of_two_kinds_too() {
+        let run = slow(|_| 250).loaded(|load, _| {
+            load.http = std::mem::take(&mut load.message);
+            let counters = &mut load.counters;
+            (counters.http_started, counters.messages_sent) = (counters.messages_sent, 0);
+            (counters.http_ok, counters.messages_answered) = (counters.messages_answered, 0);
+        });
+        let found = run.speaks(&RULE);
+        assert!(found.text.starts_with("One in 4 answers took 40"), "{found}");
+    }
+
+    #[test]
+    fn answers_of_one_time_that_are_rare_are_not_in_every_interval() {
+        let rare = slow(|second| if second % 3 == 0 { 0 } else { 20 });
+        let found = rare.speaks(&RULE);
+        assert!(found.text.starts_with("1 % of the answers took 40"), "{found}");
+        assert!(found.text.contains("in 7 of 10 intervals alike"), "{found}");
+    }
+
+    #[test]
     fn turns_that_begin_late_because_of_a_slow_answer_are_not_slow() {
         let run = slow(|_| 250).loaded(|load, second| {
             if second > 0 {
@@ -178,7 +202,7 @@ mod tests {
     fn a_share_that_changes_and_answers_of_one_kind_are_none() {
         slow(|second| if second % 2 == 0 { 500 } else { 100 }).is_silent(&RULE);
         slow(|_| 1_000).is_silent(&RULE);
-        slow(|_| 20).is_silent(&RULE);
+        slow(|_| 8).is_silent(&RULE);
         slow(|second| if second > 7 { 300 } else { 0 }).is_silent(&RULE);
     }
 }

@@ -132,6 +132,11 @@ async def cold(server, number):
     await asyncio.sleep(0.4 if server.age() < 4 else 0.002)
 
 
+async def warms_up(server, number):
+    """Takes 700 ms an answer for its first 1.2 s, and then 2 ms: it compiles its code."""
+    await asyncio.sleep(0.7 if server.age() < 1.2 else 0.002)
+
+
 async def newest(server, number):
     """Does one job of 10 ms at a time, the newest first."""
     turn = asyncio.get_running_loop().create_future()
@@ -187,7 +192,7 @@ def compute(seconds):
 
 DISEASES = [
     nothing, steady, stall, pauses, blocks, slower, searches, leak, lock, pool, paced, deadlock, cold,
-    newest, two_seconds, slow_instance, retries, throttled, loses_late,
+    warms_up, newest, two_seconds, slow_instance, retries, throttled, loses_late,
 ]
 
 

@@ -6,6 +6,7 @@ disease is a function of `DISEASES`: it returns the answer to a message.
 
 import asyncio
 import sys
+import time
 
 from lifetime import end_with_stdin
 
@@ -36,7 +37,13 @@ def stale(server, own, message):
     return answer
 
 
-DISEASES = [right, swapped, stale]
+def late(server, own, message):
+    """Answers each with its own message, one after the other."""
+    time.sleep(0.02)
+    return message
+
+
+DISEASES = [right, swapped, stale, late]
 
 
 async def main():

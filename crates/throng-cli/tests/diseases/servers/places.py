@@ -9,6 +9,10 @@ input.
 - closes-others N: it accepts every connection, and closes it at once when N others are open.
 - inside N: it reads every request, and answers on N connections at a time.
 - listeners N: it has four listening sockets of one port, and accepts from N of them.
+- mute N, slow N: it has four listening sockets of one port, as four workers have. On connections of
+  one of them it never answers, or takes N ms for each answer.
+- sleeps N: it sleeps for N ms after each connection that it accepts.
+- pool N: it reads every request, and works on N at a time for 80 ms each.
 - files N: it may have N fds, opens a file for each request, and does not close it.
 - closes N: it may have N fds, and does not close a socket that its client has closed.
 - files-closed N, closes-all N: their healthy twins.
@@ -25,6 +29,7 @@ from lifetime import end_with_stdin
 
 DISEASE = sys.argv[1]
 NUMBER = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+WORKERS = DISEASE in ("listeners", "mute", "slow")
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 places = threading.Semaphore(NUMBER or 1)
@@ -32,8 +37,15 @@ accepted = queue.Queue()
 kept = []
 
 
-def work():
+def work(is_ill):
     """Does what each request needs."""
+    if DISEASE == "mute" and is_ill:
+        threading.Event().wait()
+    if DISEASE == "slow" and is_ill:
+        time.sleep(NUMBER / 1000)
+    if DISEASE == "pool":
+        with places:
+            time.sleep(0.08)
     if DISEASE.startswith("files"):
         try:
             file = open("/etc/passwd", "rb")
@@ -45,7 +57,7 @@ def work():
             file.close()
 
 
-def answer_all(connection):
+def answer_all(connection, is_ill=False):
     """Answers each request of a connection until it ends."""
     request = b""
     while True:
@@ -55,11 +67,11 @@ def answer_all(connection):
         request += got
         while b"\r\n\r\n" in request:
             request = request.partition(b"\r\n\r\n")[2]
-            work()
+            work(is_ill)
             connection.sendall(ANSWER)
 
 
-def serve(connection):
+def serve(connection, is_ill=False):
     try:
         if DISEASE == "inside":
             if connection.recv(65536):
@@ -67,7 +79,7 @@ def serve(connection):
                     connection.sendall(ANSWER)
                     answer_all(connection)
         else:
-            answer_all(connection)
+            answer_all(connection, is_ill)
     except OSError:
         pass
     if DISEASE == "closes":
@@ -100,7 +112,7 @@ def start(target, *args):
     threading.Thread(target=target, args=args, daemon=True).start()
 
 
-def accept_all(listener):
+def accept_all(listener, is_ill=False):
     while True:
         if DISEASE == "limit":
             places.acquire()
@@ -117,21 +129,23 @@ def accept_all(listener):
         elif DISEASE in ("limit", "closes-others"):
             start(serve_in_place, connection)
         else:
-            start(serve, connection)
+            start(serve, connection, is_ill)
+        if DISEASE == "sleeps":
+            time.sleep(NUMBER / 1000)
 
 
 def main():
-    listeners = [listen(0, DISEASE == "listeners")]
+    listeners = [listen(0, WORKERS)]
     port = listeners[0].getsockname()[1]
-    if DISEASE == "listeners":
+    if WORKERS:
         listeners += [listen(port, True) for _ in range(3)]
     if DISEASE in ("files", "files-closed", "closes", "closes-all"):
         resource.setrlimit(resource.RLIMIT_NOFILE, (NUMBER, NUMBER))
     if DISEASE == "threads":
         for _ in range(NUMBER):
             start(serve_next)
-    for listener in listeners[: NUMBER if DISEASE == "listeners" else 1]:
-        start(accept_all, listener)
+    for listener in listeners[: NUMBER if DISEASE == "listeners" else len(listeners)]:
+        start(accept_all, listener, listener is listeners[-1])
     print(port, flush=True)
     end_with_stdin()
     threading.Event().wait()

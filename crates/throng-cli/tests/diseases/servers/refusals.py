@@ -83,11 +83,11 @@ AGES = {"age": 3.0, "young": 1.5}
 
 
 class Limit:
-    """So many things a second; a tenth of a second's worth may come at once."""
+    """So many things a second; a fifth of a second's worth may come at once."""
 
     def __init__(self, per_second):
         self.per_second = per_second
-        self.most = self.left = per_second / 10
+        self.most = self.left = per_second / 5
         self.at = time.monotonic()
 
     def takes(self):
@@ -108,7 +108,7 @@ class Server:
         self.members = set()
         self.held = None
         self.random = random.Random(7)
-        self.limit = Limit(20 if DISEASE == "429" else 60)
+        self.limit = Limit(20 if DISEASE == "429" else 30)
 
     async def serve(self, reader, writer):
         try:
