@@ -59,6 +59,16 @@ fn every_field_of_the_header_is_documented() {
 }
 
 #[test]
+fn what_was_written_before_is_read_and_written_again_byte_for_byte() {
+    // Each has every field, and each field has a value of its own.
+    let [line, summary] = [include_str!("kept_interval.json"), include_str!("kept_summary.json")];
+    let interval: Interval = serde_json::from_str(line).unwrap();
+    assert_eq!(serde_json::to_string(&interval).unwrap(), line.trim_end());
+    let read: Summary = serde_json::from_str(summary).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), summary.trim_end());
+}
+
+#[test]
 fn every_kind_of_error_is_documented() {
     let text = document();
     for kind in ErrorKind::all() {
