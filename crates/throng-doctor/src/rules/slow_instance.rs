@@ -1,7 +1,7 @@
 //! A constant share of the answers was slow, and all others were fast.
 
 use throng_report::render::micros;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Finding, Operation, Severity, Side};
 
 use super::{
     Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
@@ -21,8 +21,11 @@ pub(super) const RULE: Rule = Rule::new("slow_instance", find)
 /// as from several instances, one of which is slow. Load, pauses and queues delay answers by
 /// anything between nothing and much, and not in all intervals alike.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let asked: Vec<_> =
-        run.samples().iter().filter(|sample| sample.message.count >= ANSWERS_MIN).collect();
+    let asked: Vec<_> = run
+        .samples()
+        .iter()
+        .filter(|sample| sample.latency(Operation::Message).count >= ANSWERS_MIN)
+        .collect();
     let split: Vec<(&Sample, TwoModes)> =
         asked.iter().filter_map(|sample| Some((*sample, sample.message_modes?))).collect();
     if split.len() < INTERVALS_MIN || split.len() * 4 < asked.len() * 3 {
@@ -130,11 +133,11 @@ mod tests {
     fn slow(of_thousand: impl Fn(u64) -> u32) -> Run {
         Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 if second > 0 {
                     let slow = of_thousand(second);
-                    load.message.record_n(400_000, slow);
-                    load.message.record_n(900, 1_000 - slow);
+                    load.times[Operation::Message].record_n(400_000, slow);
+                    load.times[Operation::Message].record_n(900, 1_000 - slow);
                 }
             },
         )
@@ -167,8 +170,8 @@ mod tests {
     fn turns_that_begin_late_because_of_a_slow_answer_are_not_slow() {
         let run = slow(|_| 250).loaded(|load, second| {
             if second > 0 {
-                load.from_send.record_n(1_000_000, 50);
-                load.from_send.record_n(900, 950);
+                load.times.from_send.record_n(1_000_000, 50);
+                load.times.from_send.record_n(900, 950);
             }
         });
         assert!(run.speaks(&RULE).text.starts_with("5 % of the answers took 1.00 s"));
