@@ -271,8 +271,8 @@ mod tests {
     fn a_server_that_always_takes_so_long_makes_no_gap() {
         let pausing = |usual_us: u64, from_ms: u64| {
             Run::quiet().loaded(move |load, second| {
-                load.message.clear();
-                load.http.record_n(usual_us, 500);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Http].record_n(usual_us, 500);
                 let gap = AnswerGap { from_ms, to_ms: from_ms + 1_746 };
                 load.answer_gap = (second == gap.to_ms / 1_000 + 1).then_some(gap);
             })

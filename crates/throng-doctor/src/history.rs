@@ -2,7 +2,9 @@
 
 use crate::two_modes::TwoModes;
 use throng_report::runfile::{RunFile, RunHeader};
-use throng_report::{AnswerGap, Histogram, Interval, LoadInterval, Operation, Outage, ProgramUse};
+use throng_report::{
+    AnswerGap, Histogram, Interval, LoadInterval, Operation, Outage, PerOperation, ProgramUse,
+};
 
 /// The plan of a run and its samples second by second. A long run keeps every second sample, then
 /// every fourth, and so on: never more than 2,048 samples, which use some tens of megabytes.
@@ -26,26 +28,14 @@ pub struct Sample {
     pub interval: Interval,
     /// Delay of the generator behind its schedule.
     pub lag: Quantiles,
-    /// Time from the intended moment of a connect until the connection was established.
-    pub connect: Quantiles,
-    /// Time of the TCP handshake within a WebSocket's connect.
-    pub tcp: Quantiles,
-    /// Time from the intended moment of a message until its answer.
-    pub message: Quantiles,
+    /// Time from the intended moment of each operation until its end arrived.
+    latencies: PerOperation<Quantiles>,
     /// Time from the moment at which a message was sent until its answer.
     pub from_send: Quantiles,
     /// Fast and slow answers, if the times of the most frequent kind of answers have two modes.
     /// Those of messages count from when these were sent: a turn that begins late because of a
     /// slow answer is no slow one itself.
     pub(crate) answer_modes: Option<TwoModes>,
-    /// Time from the intended moment of a join until its reply with status ok.
-    pub join: Quantiles,
-    /// Time from the intended moment of a push to a channel until its reply.
-    pub push: Quantiles,
-    /// Latency of HTTP requests.
-    pub http: Quantiles,
-    /// Time from the intended moment of a probe until a user received it.
-    pub broadcast: Quantiles,
 }
 
 /// A histogram as five numbers.
@@ -122,27 +112,22 @@ impl History {
 fn answer_modes(load: &LoadInterval) -> Option<TwoModes> {
     let count = |operation: &Operation| load.latency(*operation).count();
     let most = Operation::requests().max_by_key(count)?;
-    let is_from_send = most == Operation::Message && load.from_send.count() > 0;
-    TwoModes::of(if is_from_send { &load.from_send } else { load.latency(most) })
+    let from_send = &load.times.from_send;
+    let is_from_send = most == Operation::Message && from_send.count() > 0;
+    TwoModes::of(if is_from_send { from_send } else { load.latency(most) })
 }
 
 impl Sample {
     /// Reduces an interval to a sample.
     fn of(interval: &Interval) -> Self {
-        let quantiles = |of: fn(&LoadInterval) -> &Histogram| {
+        let quantiles = |of: &dyn Fn(&LoadInterval) -> &Histogram| {
             interval.load.as_ref().map_or_else(Quantiles::default, |load| Quantiles::of(of(load)))
         };
         Self {
-            lag: quantiles(|load| &load.lag),
-            connect: quantiles(|load| load.latency(Operation::Connect)),
-            tcp: quantiles(|load| load.latency(Operation::Tcp)),
-            message: quantiles(|load| load.latency(Operation::Message)),
-            from_send: quantiles(|load| &load.from_send),
+            lag: quantiles(&|load| &load.lag),
+            latencies: PerOperation::of(|operation| quantiles(&|load| load.latency(operation))),
+            from_send: quantiles(&|load| &load.times.from_send),
             answer_modes: interval.load.as_ref().and_then(answer_modes),
-            join: quantiles(|load| load.latency(Operation::Join)),
-            push: quantiles(|load| load.latency(Operation::Push)),
-            http: quantiles(|load| load.latency(Operation::Http)),
-            broadcast: quantiles(|load| load.latency(Operation::Broadcast)),
             interval: Interval {
                 at_ms: interval.at_ms,
                 span_ms: interval.span_ms,
@@ -188,32 +173,16 @@ impl Sample {
         self.interval.events = [before.interval.events, events].concat();
         self.answer_modes = self.answer_modes.or(before.answer_modes);
         self.interval.unseen = self.interval.unseen.take().or(before.interval.unseen);
-        for (own, other) in [
-            (&mut self.lag, before.lag),
-            (&mut self.connect, before.connect),
-            (&mut self.tcp, before.tcp),
-            (&mut self.message, before.message),
-            (&mut self.from_send, before.from_send),
-            (&mut self.join, before.join),
-            (&mut self.push, before.push),
-            (&mut self.http, before.http),
-            (&mut self.broadcast, before.broadcast),
-        ] {
-            own.merge_worse(other);
+        self.lag.merge_worse(before.lag);
+        self.from_send.merge_worse(before.from_send);
+        for (operation, own) in self.latencies.iter_mut() {
+            own.merge_worse(before.latencies[operation]);
         }
     }
 
     /// Returns the latency of an operation.
     pub fn latency(&self, operation: Operation) -> Quantiles {
-        match operation {
-            Operation::Connect => self.connect,
-            Operation::Tcp => self.tcp,
-            Operation::Message => self.message,
-            Operation::Join => self.join,
-            Operation::Push => self.push,
-            Operation::Http => self.http,
-            Operation::Broadcast => self.broadcast,
-        }
+        self.latencies[operation]
     }
 
     /// Returns the generator's part, which every interval of a sound file has.
@@ -257,6 +226,11 @@ fn merge_programs(own: &mut Vec<ProgramUse>, others: Vec<ProgramUse>) {
 const EARLY_CLOSES_MAX: usize = 64;
 
 impl Quantiles {
+    /// Returns these if they have a value, else the others.
+    pub(crate) fn or(self, others: Self) -> Self {
+        if self.count > 0 { self } else { others }
+    }
+
     /// Keeps the worse of two, with the count of both.
     fn merge_worse(&mut self, other: Self) {
         let count = self.count + other.count;

@@ -383,7 +383,7 @@ mod tests {
         let slow = |seconds: u64| {
             Run::quiet().loaded(move |load, second| {
                 if (6..6 + seconds).contains(&second) {
-                    load.message.record_n(400_000, 100);
+                    load.times[Operation::Message].record_n(400_000, 100);
                 }
             })
         };

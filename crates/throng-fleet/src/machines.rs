@@ -176,9 +176,9 @@ impl Machines {
         let elapsed = Duration::from_micros(report.at_us);
         for mut stats in std::mem::take(&mut report.cores) {
             machine.lag.merge(&stats.lag);
-            machine.connect.merge(&stats.seen[Operation::Connect]);
+            machine.connect.merge(&stats.times[Operation::Connect]);
             let requests = Operation::requests().filter(|of| *of != Operation::Join);
-            requests.for_each(|of| machine.message.merge(&stats.seen[of]));
+            requests.for_each(|of| machine.message.merge(&stats.times[of]));
             stats.move_moments(start_there, self.start_at, elapsed);
             let slot = machine.share.slot(stats.core_id).0;
             if machine.is_summed {

@@ -305,8 +305,8 @@ mod tests {
         let mut see = |second: u64, p99_ms: u64| {
             load.counters.turns_intended += 1000 * second;
             load.counters.messages_answered += 1000 * second;
-            load.message = throng_report::Histogram::new();
-            load.message.record_us(1000 * p99_ms);
+            load.times[Operation::Message] = throng_report::Histogram::new();
+            load.times[Operation::Message].record_us(1000 * p99_ms);
             let load = Some(load.clone());
             let at_ms = 1000 * second;
             watch.add(&Interval { at_ms, span_ms: 1000, load, ..Interval::default() })

@@ -188,9 +188,9 @@ mod tests {
     fn histograms_are_merged_and_not_averaged() {
         let mut run = [interval(1, &[]), interval(2, &[])];
         for us in 1..=99 {
-            run[0].load.as_mut().unwrap().connect.record_us(us);
+            run[0].load.as_mut().unwrap().times[Operation::Connect].record_us(us);
         }
-        run[1].load.as_mut().unwrap().connect.record_us(100_000);
+        run[1].load.as_mut().unwrap().times[Operation::Connect].record_us(100_000);
         let latency = latency(&run, |load| load.latency(Operation::Connect));
         assert_eq!((latency.count, latency.p50), (100, 50));
         assert!(latency.max >= 99_000);

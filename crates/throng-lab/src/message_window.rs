@@ -91,7 +91,7 @@ mod tests {
         let mut load = LoadInterval::default();
         load.counters.pushes_ok = pushes_ok;
         load.counters.messages_received = received;
-        load.broadcast.record_us(delivery_us);
+        load.times[Operation::Broadcast].record_us(delivery_us);
         Interval { at_ms: 1000 * second, span_ms: 1000, load: Some(load), ..Interval::default() }
     }
 

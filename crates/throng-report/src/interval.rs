@@ -11,8 +11,8 @@ use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
     EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, LatencyStats, LimitUse,
-    LoadCounters, MachineInterval, MachineUse, Operation, Outage, ProbeCounters, ProbeReport,
-    ProcessUse, ProgramUse, RunEvent, ServerSnapshot, StepInterval, Tally, UnansweredWaits,
+    LoadCounters, MachineInterval, MachineUse, Operation, OperationTimes, Outage, ProbeCounters,
+    ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot, StepInterval, Tally,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -105,35 +105,9 @@ pub struct LoadInterval {
     /// Answers to HTTP requests by their status, expected or not.
     #[serde(skip_serializing_if = "no_tally")]
     pub http_statuses: Tally,
-    /// Time from the intended moment of a connect until the connection was established; for a
-    /// WebSocket, until its upgrade was checked.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub connect: Histogram,
-    /// The part of the connect until TCP was established; WebSockets only.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub tcp: Histogram,
-    /// Time from the intended moment of a message until its answer was complete.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub message: Histogram,
-    /// Time from the moment at which a message was sent until its answer was complete, on the
-    /// connections that the generator follows. `message` counts from when the message was due.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub from_send: Histogram,
-    /// Time from the intended moment of a join until its ok answer.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub join: Histogram,
-    /// Time from the intended moment of a push until its ok answer.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub push: Histogram,
-    /// Time from the intended moment of an HTTP request until its expected answer was complete.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub http: Histogram,
-    /// Waits that no answer ended, until they timed out or the user was stopped.
-    #[serde(skip_serializing_if = "UnansweredWaits::is_empty")]
-    pub unanswered: UnansweredWaits,
-    /// Time from the intended moment of a probe until each user received it.
-    #[serde(skip_serializing_if = "Histogram::is_empty")]
-    pub broadcast: Histogram,
+    /// The latencies of each operation, and the waits without an end.
+    #[serde(flatten)]
+    pub times: OperationTimes,
     /// Counters over all probes.
     #[serde(skip_serializing_if = "no_probes")]
     pub probe: ProbeCounters,
@@ -197,33 +171,7 @@ impl LoadInterval {
     /// Returns the latencies of an operation by the best available clock: until the answers reached
     /// this machine if the kernel timed all of them, else until the generator read them.
     pub fn latency(&self, operation: Operation) -> &Histogram {
-        better_clock(self.seen(operation), &self.arrival[operation])
-    }
-
-    /// Returns the latencies of an operation until the generator read the answers.
-    pub fn seen(&self, operation: Operation) -> &Histogram {
-        match operation {
-            Operation::Connect => &self.connect,
-            Operation::Tcp => &self.tcp,
-            Operation::Message => &self.message,
-            Operation::Join => &self.join,
-            Operation::Push => &self.push,
-            Operation::Http => &self.http,
-            Operation::Broadcast => &self.broadcast,
-        }
-    }
-
-    /// Returns the latencies of an operation until the generator read the answers, to record one.
-    pub fn seen_mut(&mut self, operation: Operation) -> &mut Histogram {
-        match operation {
-            Operation::Connect => &mut self.connect,
-            Operation::Tcp => &mut self.tcp,
-            Operation::Message => &mut self.message,
-            Operation::Join => &mut self.join,
-            Operation::Push => &mut self.push,
-            Operation::Http => &mut self.http,
-            Operation::Broadcast => &mut self.broadcast,
-        }
+        better_clock(&self.times[operation], &self.arrival[operation])
     }
 
     /// Reports whether users have begun an operation by now.
@@ -239,13 +187,13 @@ impl LoadInterval {
 
     /// Returns the number of messages, joins, pushes, requests and probes that have a latency.
     pub(crate) fn answers(&self) -> u64 {
-        Operation::answered().map(|operation| self.seen(operation).count()).sum()
+        Operation::answered().map(|operation| self.times[operation].count()).sum()
     }
 
     /// Returns the latencies of each operation by both clocks: until the generator read the answer,
     /// and until it arrived.
     fn both_clocks(&self) -> impl Iterator<Item = (&Histogram, &Histogram)> {
-        self.arrival.latencies.iter().map(|(operation, arrived)| (self.seen(operation), arrived))
+        self.arrival.latencies.iter().map(|(operation, arrived)| (&self.times[operation], arrived))
     }
 
     /// Reports whether each answer has a latency until it arrived.
@@ -269,10 +217,9 @@ impl LoadInterval {
         if self.clocks_agree() {
             return false;
         }
-        let mut arrival = std::mem::take(&mut self.arrival);
-        let by_kernel = arrival.by_kernel();
-        for (operation, arrived) in arrival.latencies.iter_mut() {
-            if !arrived.is_at_most(self.seen(operation)) {
+        let by_kernel = self.arrival.by_kernel();
+        for (operation, arrived) in self.arrival.latencies.iter_mut() {
+            if !arrived.is_at_most(&self.times[operation]) {
                 *arrived = Histogram::new();
             }
         }
@@ -281,8 +228,7 @@ impl LoadInterval {
                 step.arrival = Histogram::new();
             }
         }
-        arrival.by_own_clock = arrival.answers().saturating_sub(by_kernel);
-        self.arrival = arrival;
+        self.arrival.by_own_clock = self.arrival.answers().saturating_sub(by_kernel);
         true
     }
 
@@ -363,7 +309,7 @@ mod tests {
     #[test]
     fn an_interval_comes_back_from_json() {
         let mut load = LoadInterval { phase: "hold".into(), cores: 2, ..Default::default() };
-        load.connect.record_us(321);
+        load.times[Operation::Connect].record_us(321);
         load.connect_failed.add("ECONNREFUSED", 2);
         let interval = Interval {
             at_ms: 1000,

@@ -1,14 +1,6 @@
 //! Waits of users that no answer ended.
 
-use crate::{Histogram, LatencySummary, PerOperation};
-
-/// Waits that no answer ended, by operation, each from its intended moment.
-///
-/// A wait ends without an answer if it times out, or if its user is stopped. A turn of `every` that
-/// came due meanwhile and never began is a wait of its own, from the moment when it was due. The
-/// answer would have taken at least as long as the wait. A wait for a message may be one for the
-/// server to take the bytes sent before it.
-pub type UnansweredWaits = PerOperation<Histogram>;
+use crate::{Histogram, LatencySummary};
 
 /// Returns the latency that thresholds judge: that of the `answered` requests and of the
 /// `unanswered` waits together.

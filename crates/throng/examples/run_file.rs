@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
+use throng_report::Operation;
 
 use throng::report::runfile::RunFileReader;
 use throng::report::summary::SummaryFold;
@@ -16,7 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     while let Some(interval) = run.next_interval()? {
         fold.add(&interval);
         if let Some(load) = &interval.load {
-            let p99 = load.message.percentile(99.0);
+            let p99 = load.times[Operation::Message].percentile(99.0);
             println!(
                 "{:>7} ms  {:>7} connected  p99 {p99} us",
                 interval.at_ms, load.counters.connected

@@ -1,7 +1,7 @@
 //! A fleet does what one machine does with the same seed: exactly, where the schedule decides.
 
 use rustix::process::Signal;
-use throng_report::{LoadCounters, LoadInterval};
+use throng_report::{LoadCounters, LoadInterval, Operation};
 
 use super::fleet::{Fleet, FleetRun, bus_url};
 use super::sums::Recorded;
@@ -31,8 +31,14 @@ impl Decided {
             finished: counters.users_finished,
             bytes_sent: core.bytes_sent,
             bytes_received: core.bytes_received,
-            connect_latencies: recorded.loads().map(|load| load.connect.count()).sum(),
-            message_latencies: recorded.loads().map(|load| load.message.count()).sum(),
+            connect_latencies: recorded
+                .loads()
+                .map(|load| load.times[Operation::Connect].count())
+                .sum(),
+            message_latencies: recorded
+                .loads()
+                .map(|load| load.times[Operation::Message].count())
+                .sum(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use throng_report::runfile::{self, RunFile};
-use throng_report::{LoadInterval, MachineInterval, RunEventKind};
+use throng_report::{LoadInterval, MachineInterval, Operation, RunEventKind};
 
 /// A run as far as it is recorded.
 pub(crate) struct Recorded {
@@ -68,9 +68,9 @@ impl Recorded {
             assert_eq!(sum(|it| it.messages_sent), counters.messages_sent, "messages");
             assert_eq!(sum(|it| it.answered), counters.messages_answered, "answers");
         }
-        let connects: u64 = self.loads().map(|load| load.connect.count()).sum();
+        let connects: u64 = self.loads().map(|load| load.times[Operation::Connect].count()).sum();
         assert_eq!(connects, counters.connects_ok, "latencies of connects");
-        let answers: u64 = self.loads().map(|load| load.message.count()).sum();
+        let answers: u64 = self.loads().map(|load| load.times[Operation::Message].count()).sum();
         assert_eq!(answers, counters.messages_answered, "latencies of messages");
         assert!(self.loads().map(|load| load.counters.connects_ok).is_sorted());
         assert!(self.loads().map(|load| load.counters.messages_answered).is_sorted());

@@ -116,7 +116,7 @@ const OVERFLOWS_EACH_CONNECT: u64 = 16;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_report::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;
@@ -130,8 +130,9 @@ mod tests {
             2,
         );
         run.is_silent(&RULE);
-        let run =
-            run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
+        let run = run.loaded(|load, second| {
+            load.times[Operation::Connect].record_n(1_040_000, u32::from(second == 4))
+        });
         let found = run.speaks(&RULE);
         assert_eq!((found.severity, found.confidence), (Severity::Slowed, 1.0));
         assert_eq!(
@@ -155,7 +156,9 @@ mod tests {
             )
         };
         let late = |run: Run| {
-            run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+            run.loaded(|load, second| {
+                load.times[Operation::Connect].record_n(1_040_000, u32::from(second == 4))
+            })
         };
         own(0).is_silent(&RULE);
         late(own(0)).is_silent(&RULE);
@@ -177,7 +180,7 @@ mod tests {
                 move |load, second| {
                     load.counters.connects_started = connects;
                     load.counters.connects_ok = connects;
-                    load.message.record_n(450_000, u32::from(second == 4));
+                    load.times[Operation::Message].record_n(450_000, u32::from(second == 4));
                 },
             )
         };
@@ -209,8 +212,9 @@ mod tests {
         };
         idle().is_silent(&RULE);
         // A short burst between two samples: the client that tries again shows it.
-        let late =
-            idle().loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)));
+        let late = idle().loaded(|load, second| {
+            load.times[Operation::Connect].record_n(1_040_000, u32::from(second == 4))
+        });
         assert_eq!(late.speaks(&RULE).severity, Severity::Slowed);
     }
 
@@ -223,7 +227,7 @@ mod tests {
             .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
             .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 600)
             .loaded(|load, second| {
-                load.connect.record_n(1_040_000, 20 * u32::from(second > 2));
+                load.times[Operation::Connect].record_n(1_040_000, 20 * u32::from(second > 2));
                 load.lag.record_n(30_000, if second > 5 { 900 } else { 0 });
             })
             .changed(|interval, second| {
@@ -235,7 +239,7 @@ mod tests {
         assert!(verdict.starts_with("Slowed down on the server side"), "{verdict}");
         assert!(verdict.contains("do: raise the backlog, 5 now, that"), "{verdict}");
         // What the run did not feel is no reason to hide other programs.
-        let unfelt = run.loaded(|load, _| load.connect.clear());
+        let unfelt = run.loaded(|load, _| load.times[Operation::Connect].clear());
         unfelt.check_all(&["cpu_contended", "generator_saturated", "accept_queue_overflow"]);
     }
 

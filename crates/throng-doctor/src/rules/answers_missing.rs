@@ -137,8 +137,8 @@ mod tests {
             load.counters.messages_answered = 900 * second;
             load.counters.messages_expected = 1_000 * second;
             load.errors.add(ErrorKind::ExpectTimeout, 100 * second);
-            load.message.record_n(us, 500);
-            load.unanswered[Operation::Message].record_n(1_000_000, 100);
+            load.times[Operation::Message].record_n(us, 500);
+            load.times.unanswered[Operation::Message].record_n(1_000_000, 100);
         })
     }
 
@@ -202,7 +202,7 @@ mod tests {
             load.counters.messages_answered = 1_000 * second.min(3);
             load.counters.messages_expected = 1_000 * second;
             load.errors.add(ErrorKind::ExpectTimeout, 1_000 * second.saturating_sub(8));
-            load.unanswered[Operation::Message].record_n(5_000_000, 100);
+            load.times.unanswered[Operation::Message].record_n(5_000_000, 100);
         });
         run.is_silent(&RULE);
         let found = run.speaks(&server_stalled::RULE);
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn turns_that_begin_late_because_of_it_do_not_make_the_server_slow() {
-        let run = losing(900_000).loaded(|load, _| load.from_send.record_n(300, 500));
+        let run = losing(900_000).loaded(|load, _| load.times.from_send.record_n(300, 500));
         let found = run.speaks(&RULE);
         assert!(found.text.contains("answered the others at once (p99 300 µs)"), "{found}");
         run.is_silent(&server_slow::RULE);
@@ -276,7 +276,7 @@ mod tests {
     fn a_few_by_chance_are_none() {
         let few = Run::quiet().loaded(|load, second| {
             load.errors.add(ErrorKind::ExpectTimeout, second.min(1));
-            load.unanswered[Operation::Message].record_n(1_000_000, 1);
+            load.times.unanswered[Operation::Message].record_n(1_000_000, 1);
         });
         few.is_silent(&RULE);
     }

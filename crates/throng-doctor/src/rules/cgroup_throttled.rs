@@ -71,7 +71,7 @@ const SHARE_MIN: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Severity;
+    use throng_report::{Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;
@@ -79,7 +79,7 @@ mod tests {
     fn slow() -> Run {
         Run::quiet().loaded(|load, second| {
             if second > 4 {
-                load.message.record_n(300_000, 500);
+                load.times[Operation::Message].record_n(300_000, 500);
             }
         })
     }

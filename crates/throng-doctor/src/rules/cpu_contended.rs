@@ -1,6 +1,6 @@
 //! Programs that do not belong to the run took CPUs that it needed, or could have used.
 
-use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity};
+use throng_report::{Endpoint, Evidence, Finding, Operation, ProcessMetric, Severity};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, ProcessCpus, mean, shares};
@@ -114,7 +114,8 @@ fn delayed(used: &CpuUse) -> f64 {
 /// the factor is small or there are too few intervals of either kind.
 fn rise(run: &RunView<'_>, uses: &[CpuUse]) -> Option<f64> {
     let p99 = |sample: &Sample| {
-        [sample.message, sample.push, sample.join].iter().map(|quantiles| quantiles.p99_us).max()
+        let of = |operation| sample.latency(operation).p99_us;
+        Operation::requests().filter(|of| *of != Operation::Http).map(of).max()
     };
     let is_in = |sample: &Sample| uses.iter().any(|used| used.at_ms == sample.interval.at_ms);
     let (within, without): (Vec<_>, Vec<_>) =
@@ -234,7 +235,8 @@ mod tests {
             .growing(ProcessMetric::CPU_US.server, 0, 200_000, 0)
             .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, 300)
             .loaded(|load, second| {
-                load.message.record_n(400_000, if (6..=9).contains(&second) { 500 } else { 0 });
+                load.times[Operation::Message]
+                    .record_n(400_000, if (6..=9).contains(&second) { 500 } else { 0 });
             })
             .changed(|interval, second| {
                 let others = 1_700_000 * second.saturating_sub(5).min(4);
@@ -322,7 +324,7 @@ mod tests {
         let run = |delayed| {
             beside(delayed).loaded(|load, second| {
                 load.lag.clear();
-                load.message.record_n(2_400, if second > 5 { 500 } else { 0 });
+                load.times[Operation::Message].record_n(2_400, if second > 5 { 500 } else { 0 });
             })
         };
         let judge = |run: &Run, threshold: &str| {

@@ -1,7 +1,9 @@
 //! Hand-made runs for the tests of rules.
 
 use throng_report::runfile::{RunEnd, RunFile, RunHeader};
-use throng_report::{AnswerGap, Finding, Interval, LoadInterval, Metric, ProcessMetric, Summary};
+use throng_report::{
+    AnswerGap, Finding, Interval, LoadInterval, Metric, Operation, ProcessMetric, Summary,
+};
 
 use crate::history::History;
 use crate::run_view::RunView;
@@ -36,8 +38,8 @@ impl Run {
             load.process.rss_bytes_at_start = 10_000_000;
             if second > 0 {
                 load.lag.record_n(100, 100);
-                load.message.record_n(200, 1_000);
-                load.connect.record_n(300, 200);
+                load.times[Operation::Message].record_n(200, 1_000);
+                load.times[Operation::Connect].record_n(300, 200);
             }
             let machine = throng_report::MachineUse {
                 cpus: 2,
@@ -67,7 +69,7 @@ impl Run {
             }
             if second == ends {
                 load.answer_gap = Some(AnswerGap { from_ms: 4_000, to_ms: 4_000 + ms });
-                load.message.record_n(ms * 1000, 500);
+                load.times[Operation::Message].record_n(ms * 1000, 500);
             }
         })
     }

@@ -98,6 +98,7 @@ const USERS_MIN: u64 = 5;
 mod tests {
     use super::super::fixture::Run;
     use super::super::server_slow;
+    use throng_report::Operation;
 
     /// Users whose first answer takes so long, and the others by second.
     fn throttled(first_us: u64, us: impl Fn(u64) -> u64) -> Run {
@@ -105,14 +106,14 @@ mod tests {
             move |load, second| {
                 load.counters.connects_ok = 1_000 * second.min(1);
                 load.counters.connected = 1_000 * second.min(1);
-                load.message.clear();
-                load.from_send.clear();
+                load.times[Operation::Message].clear();
+                load.times.from_send.clear();
                 if second == 1 {
-                    load.from_send.record_n(first_us, 1_000);
-                    load.message.record_n(first_us, 1_000);
+                    load.times.from_send.record_n(first_us, 1_000);
+                    load.times[Operation::Message].record_n(first_us, 1_000);
                 } else if second > 1 {
-                    load.from_send.record_n(us(second), 2_000);
-                    load.message.record_n(us(second), 2_000);
+                    load.times.from_send.record_n(us(second), 2_000);
+                    load.times[Operation::Message].record_n(us(second), 2_000);
                 }
             },
         )

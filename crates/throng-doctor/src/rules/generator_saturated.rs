@@ -257,9 +257,9 @@ mod tests {
     fn lateness_that_is_a_small_part_of_what_was_measured_is_not() {
         let answered_after = |us: u64| {
             late(30_000).loaded(move |load, _| {
-                for histogram in [&mut load.connect, &mut load.message] {
-                    histogram.clear();
-                    histogram.record_n(us, 1_000);
+                for operation in [Operation::Connect, Operation::Message] {
+                    load.times[operation].clear();
+                    load.times[operation].record_n(us, 1_000);
                 }
                 load.arrival = ArrivalLatencies::default();
                 for operation in [Operation::Connect, Operation::Message] {

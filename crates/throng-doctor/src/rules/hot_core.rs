@@ -226,7 +226,7 @@ const CONNECTIONS_MIN: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, RunEvent, RunEventKind};
+    use throng_report::{Metric, Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -238,7 +238,7 @@ mod tests {
             .with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950)
             .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 10)
             .with(ProcessMetric::THREADS.server, 9)
-            .loaded(|load, _| load.message.record_n(400_000, 500))
+            .loaded(|load, _| load.times[Operation::Message].record_n(400_000, 500))
             .changed(|interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_400_000 * second, 600_000 * second);
@@ -357,8 +357,8 @@ mod tests {
             (counters.messages_sent, counters.messages_answered) = (done, done);
             counters.connected = if second > 5 { 500 } else { 50 };
             counters.connects_started = 500;
-            load.message.clear();
-            load.message.record_n(us, 20);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(us, 20);
         })
     }
 
@@ -389,8 +389,8 @@ mod tests {
         let in_time = |closed| {
             hot()
                 .loaded(|load, _| {
-                    load.message.clear();
-                    load.message.record_n(300, 500);
+                    load.times[Operation::Message].clear();
+                    load.times[Operation::Message].record_n(300, 500);
                 })
                 .growing(Metric::LISTENER_CLOSE_WAIT, 0, closed, 0)
         };
@@ -464,7 +464,7 @@ mod tests {
 
     #[test]
     fn a_busy_thread_that_was_in_time_is_what_comes_next() {
-        let well = hot().loaded(|load, _| load.message.clear());
+        let well = hot().loaded(|load, _| load.times[Operation::Message].clear());
         assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
         let for_a_while = well.changed(|interval, second| {
             if second > 4 {

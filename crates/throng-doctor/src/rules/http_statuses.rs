@@ -105,7 +105,7 @@ const STATUSES_SHOWN: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind, Threshold};
+    use throng_report::{ErrorExchange, Operation, RunEvent, RunEventKind, Threshold};
 
     use super::super::fixture::Run;
     use super::*;
@@ -118,7 +118,7 @@ mod tests {
             .loaded(move |load, second| {
                 let counters = &mut load.counters;
                 (counters.messages_sent, counters.messages_answered) = (0, 0);
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 let [limited, failed] = [20, 2].map(|each| each * second.saturating_sub(1));
                 counters.http_started = 100 * second;
                 counters.http_2xx = 100 * second - limited - failed;

@@ -166,13 +166,14 @@ const CPUS_MIN: f64 = 0.1;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     /// A run whose answers take this much longer in each second.
     fn growing(us: u64) -> Run {
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
-                load.message.clear();
-                load.message.record_n(1_000 + us * second, 1_000);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Message].record_n(1_000 + us * second, 1_000);
             },
         )
     }
@@ -209,8 +210,9 @@ mod tests {
     fn a_little_growth_a_jump_more_users_and_late_turns_are_none() {
         growing(5_000).is_silent(&RULE);
         let jump = Run::quiet().loaded(|load, second| {
-            load.message.clear();
-            load.message.record_n(if second > 7 { 400_000 } else { 1_000 }, 1_000);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message]
+                .record_n(if second > 7 { 400_000 } else { 1_000 }, 1_000);
         });
         jump.is_silent(&RULE);
         growing(60_000)

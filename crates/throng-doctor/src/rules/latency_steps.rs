@@ -199,6 +199,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{latency_grows, server_stalled};
     use super::*;
+    use throng_report::Operation;
 
     /// A run whose users are all there after a second, with this median in each second.
     pub(super) fn paced(us: impl Fn(u64) -> u64) -> Run {
@@ -206,9 +207,9 @@ mod tests {
             let connects = 1_000 * second.min(1);
             load.counters.connects_ok = connects;
             load.counters.connected = connects;
-            load.message.clear();
+            load.times[Operation::Message].clear();
             if second > 0 {
-                load.message.record_n(us(second), 1_000);
+                load.times[Operation::Message].record_n(us(second), 1_000);
             }
         })
     }

@@ -136,7 +136,7 @@ const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{MachineInterval, MachineUse, RunMachine};
+    use throng_report::{MachineInterval, MachineUse, Operation, RunMachine};
 
     use super::super::fixture::Run;
     use super::*;
@@ -164,10 +164,10 @@ mod tests {
             load.machines = machines.iter().enumerate().map(of).collect();
             if second > 2 {
                 load.lag.clear();
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 for (lag, latency, _) in machines {
                     load.lag.record_n(*lag, 100);
-                    load.message.record_n(*latency, 250);
+                    load.times[Operation::Message].record_n(*latency, 250);
                 }
             }
         });

@@ -283,7 +283,7 @@ const OFF_MAX: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_report::{Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(killed.side, Side::Server);
         let hits = grouped().growing(Metric::CGROUP_MEMORY_LIMIT_HITS, 0, 90, 3);
         hits.is_silent(&RULE);
-        let hits = hits.loaded(|load, _| load.message.record_n(400_000, 500));
+        let hits = hits.loaded(|load, _| load.times[Operation::Message].record_n(400_000, 500));
         assert_eq!(hits.speaks(&RULE).severity, Severity::Slowed);
     }
 

@@ -105,6 +105,7 @@ const UNSEEN_CONFIDENCE: f64 = 0.6;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     /// A run over WebSockets in which no upgrade is answered.
     fn silent() -> Run {
@@ -113,8 +114,8 @@ mod tests {
             (counters.connects_ok, counters.connected) = (0, 0);
             (counters.messages_sent, counters.messages_answered) = (0, 0);
             counters.upgrades_started = 100 * second;
-            load.message.clear();
-            load.connect.clear();
+            load.times[Operation::Message].clear();
+            load.times[Operation::Connect].clear();
             load.connect_failed.add(ErrorKind::ConnectTimeout, 100 * second.saturating_sub(2));
         })
     }
@@ -156,7 +157,7 @@ mod tests {
     fn plain_tcp_is_judged_by_its_answers() {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 0;
-            load.message.clear();
+            load.times[Operation::Message].clear();
             load.errors.add(ErrorKind::ExpectTimeout, 10 * second);
         });
         here(run).growing(Metric::LISTENER_ACCEPT_QUEUE, 0, 100, 0).speaks(&RULE);

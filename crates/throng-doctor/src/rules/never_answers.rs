@@ -55,13 +55,13 @@ const CONFIDENCE: f64 = 0.8;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::ErrorKind;
+    use throng_report::{ErrorKind, Operation};
 
     /// A run in which no message is answered.
     fn silent() -> Run {
         let mut run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 0;
-            load.message.clear();
+            load.times[Operation::Message].clear();
             load.errors.add(ErrorKind::ExpectTimeout, 10 * second);
         });
         run.header.target_is_here = true;

@@ -49,10 +49,10 @@ mod tests {
             load.counters.messages_expected = 107 * second;
             load.counters.messages_answered = 100 * second;
             load.errors.add(ErrorKind::ExpectTimeout, 4 * second.saturating_sub(5));
-            load.unanswered[Operation::Message].record_n(5_000_000, 4);
-            load.message.clear();
-            load.message.record_n(20_000, 90);
-            load.message.record_n(slow_us, 10);
+            load.times.unanswered[Operation::Message].record_n(5_000_000, 4);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(20_000, 90);
+            load.times[Operation::Message].record_n(slow_us, 10);
         })
     }
 

@@ -70,7 +70,7 @@ const LOOKS_MIN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_report::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;
@@ -82,7 +82,7 @@ mod tests {
             .with(ProcessMetric::BUSIEST_THREAD_PERMILLE.server, 950)
             .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 10)
             .with(ProcessMetric::THREADS.server, 1)
-            .loaded(|load, _| load.message.record_n(400_000, 500))
+            .loaded(|load, _| load.times[Operation::Message].record_n(400_000, 500))
             .changed(move |interval, second| {
                 let machine = interval.machine.as_mut().unwrap();
                 (machine.cpu_busy_us, machine.cpu_idle_us) = (1_400_000 * second, 600_000 * second);
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_server_by_itself_and_a_proxy_that_was_in_time_are_none() {
         proxied(2).is_silent(&RULE);
-        proxied(4).loaded(|load, _| load.message.clear()).is_silent(&RULE);
+        proxied(4).loaded(|load, _| load.times[Operation::Message].clear()).is_silent(&RULE);
         // More workers would not help one that has idle ones.
         let with_idle = proxied(4).with(ProcessMetric::WORKERS.server, 4);
         with_idle.with(ProcessMetric::WORKERS_IDLE.server, 3).is_silent(&RULE);

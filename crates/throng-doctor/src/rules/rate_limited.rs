@@ -233,7 +233,7 @@ mod tests {
             load.counters.messages_expected = load.counters.messages_sent;
             let lost = load.counters.messages_sent - answered;
             load.errors.add(ErrorKind::ExpectTimeout, lost);
-            load.unanswered[Operation::Message].record_n(1_000_000, 100);
+            load.times.unanswered[Operation::Message].record_n(1_000_000, 100);
         })
     }
 
@@ -258,9 +258,9 @@ mod tests {
             c.http_2xx = (1..=second).map(|second| asked(second).min(400)).sum();
             c.http_ok = c.http_2xx;
             load.errors.add(ErrorKind::HttpTimeout, c.http_started - c.http_2xx);
-            load.message = Default::default();
-            load.http.record_n(200, 100);
-            load.unanswered[Operation::Http].record_n(1_000_000, 100);
+            load.times[Operation::Message] = Default::default();
+            load.times[Operation::Http].record_n(200, 100);
+            load.times.unanswered[Operation::Http].record_n(1_000_000, 100);
         });
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
@@ -278,7 +278,7 @@ mod tests {
             load.counters.messages_answered = sum(&|second| answered(second, asked(second)));
             let lost = load.counters.messages_sent - load.counters.messages_answered;
             load.errors.add(ErrorKind::ExpectTimeout, lost);
-            load.unanswered[Operation::Message].record_n(400_000, 20);
+            load.times.unanswered[Operation::Message].record_n(400_000, 20);
         })
     }
 
@@ -329,7 +329,7 @@ mod tests {
             load.counters.messages_sent = sum(asked, second);
             load.counters.messages_answered = sum(asked, second) - sum(lost, second);
             load.errors.add(ErrorKind::ExpectTimeout, sum(lost, second));
-            load.unanswered[Operation::Message].record_n(1_000_000, 10);
+            load.times.unanswered[Operation::Message].record_n(1_000_000, 10);
         });
         run.is_silent(&RULE);
         run.check_all(&["answers_missing"]);
@@ -342,7 +342,7 @@ mod tests {
             load.counters.messages_sent = asked;
             load.counters.messages_answered = asked * 9 / 10;
             load.errors.add(ErrorKind::ExpectTimeout, asked / 10);
-            load.unanswered[Operation::Message].record_n(1_000_000, 100);
+            load.times.unanswered[Operation::Message].record_n(1_000_000, 100);
         });
         run.is_silent(&RULE);
         run.check_all(&["answers_missing"]);

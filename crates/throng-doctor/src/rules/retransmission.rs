@@ -4,7 +4,7 @@
 //! data after 200 ms at the earliest. Both are long compared with anything else on one machine or
 //! in one data centre.
 
-use throng_report::{ErrorKey, ErrorKind, Evidence, Severity};
+use throng_report::{ErrorKey, ErrorKind, Evidence, Operation, Severity};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -40,8 +40,7 @@ pub(super) fn by_connects(run: &RunView<'_>) -> Option<Symptom> {
     }
     slowest(run, "load.connect_us.max", SYN_AGAIN_US, |sample| {
         // For a WebSocket only the TCP handshake counts: the upgrade waits for the server program.
-        let quantiles = if sample.tcp.count > 0 { sample.tcp } else { sample.connect };
-        quantiles.max_us
+        sample.latency(Operation::Tcp).or(sample.latency(Operation::Connect)).max_us
     })
 }
 
@@ -86,17 +85,16 @@ fn lost_messages(run: &RunView<'_>) -> Option<Symptom> {
 /// Returns the slowest answer, if it waited for a retransmission.
 pub(super) fn late_messages(run: &RunView<'_>) -> Option<Symptom> {
     slowest(run, "load.message_us.max", DATA_AGAIN_US, |sample| {
-        sample.message.max_us.max(sample.push.max_us)
+        sample.latency(Operation::Message).max_us.max(sample.latency(Operation::Push).max_us)
     })
 }
 
 /// Reports whether half of all answers take as long as a retransmission.
 fn are_usually_late(run: &RunView<'_>) -> bool {
-    let is_usual = |sample: &&Sample| {
-        let quantiles = if sample.message.count > 0 { sample.message } else { sample.push };
-        quantiles.p50_us >= DATA_AGAIN_US
-    };
-    let answered = run.samples().iter().filter(|m| m.message.count + m.push.count > 0);
+    let answers =
+        |sample: &Sample| sample.latency(Operation::Message).or(sample.latency(Operation::Push));
+    let is_usual = |sample: &&Sample| answers(sample).p50_us >= DATA_AGAIN_US;
+    let answered = run.samples().iter().filter(|sample| answers(sample).count > 0);
     answered.clone().filter(is_usual).count() * 2 > answered.count()
 }
 
@@ -160,7 +158,7 @@ mod tests {
     fn a_connect_that_took_a_second_was_slowed() {
         let late = |us| {
             Run::quiet().loaded(move |load, second| {
-                load.connect.record_n(us, u32::from(second == 4));
+                load.times[Operation::Connect].record_n(us, u32::from(second == 4));
             })
         };
         assert_eq!(connects(&late(1_030_000)), Some(Severity::Slowed));
@@ -171,9 +169,9 @@ mod tests {
     fn answers_that_all_take_long_were_not_made_late_by_a_few_segments() {
         let messages = |late: u32, early: u32| {
             let run = Run::quiet().loaded(move |load, _| {
-                load.message.clear();
-                load.message.record_n(400_000, late);
-                load.message.record_n(300, early);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Message].record_n(400_000, late);
+                load.times[Operation::Message].record_n(300, early);
             });
             let (history, summary) = run.whole();
             by_messages(&RunView::new(&history, &summary)).map(|symptom| symptom.severity)
@@ -185,8 +183,8 @@ mod tests {
     #[test]
     fn the_upgrade_of_a_websocket_may_take_as_long_as_it_likes() {
         let slow = Run::quiet().loaded(|load, _| {
-            load.connect.record_n(2_000_000, 10);
-            load.tcp.record_n(300, 10);
+            load.times[Operation::Connect].record_n(2_000_000, 10);
+            load.times[Operation::Tcp].record_n(300, 10);
         });
         assert_eq!(connects(&slow), None);
     }

@@ -153,21 +153,23 @@ const AGAIN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Severity;
+    use throng_report::{Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;
 
     /// Adds messages that waited for 210 ms.
     fn slow_messages(run: Run) -> Run {
-        run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 3)))
+        run.loaded(|load, second| {
+            load.times[Operation::Message].record_n(210_000, u32::from(second > 3))
+        })
     }
 
     #[test]
     fn a_loss_that_makes_most_answers_late_is_told_and_a_small_one_is_not_the_reason() {
         let late = |resent| {
             Run::quiet()
-                .loaded(|load, _| load.message.record_n(400_000, 900_000))
+                .loaded(|load, _| load.times[Operation::Message].record_n(400_000, 900_000))
                 .growing(Metric::TCP_RETRANS_SEGS, 0, resent, 2)
                 .growing(Metric::TCP_OUT_SEGS, 0, 5_000, 0)
         };
@@ -178,7 +180,9 @@ mod tests {
 
     /// Adds connects that waited for a second SYN.
     fn slow_connects(run: Run) -> Run {
-        run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+        run.loaded(|load, second| {
+            load.times[Operation::Connect].record_n(1_040_000, u32::from(second == 4))
+        })
     }
 
     fn losing(segments: i64, syns: i64) -> Run {

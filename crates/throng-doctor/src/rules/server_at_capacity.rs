@@ -271,9 +271,10 @@ mod tests {
                 load.counters.connected = 200 * second.min(5);
                 load.counters.messages_answered = per_s * second;
                 load.counters.messages_sent = per_s * second + load.counters.connected;
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 if second > 0 {
-                    load.message.record_n(if second == 1 { service_us } else { 700_000 }, 40);
+                    load.times[Operation::Message]
+                        .record_n(if second == 1 { service_us } else { 700_000 }, 40);
                 }
             },
         )
@@ -303,7 +304,7 @@ mod tests {
             load.counters.messages_answered = 40 * early + 5 * late;
             load.counters.messages_sent = load.counters.connected + 40 * early + 200 * late;
             load.errors.add(ErrorKind::ExpectTimeout, 190 * late);
-            load.unanswered[Operation::Message].record_n(2_000_000, 190);
+            load.times.unanswered[Operation::Message].record_n(2_000_000, 190);
         });
         let found = run.speaks(&RULE);
         assert!(found.text.contains("it serves 4 at a time, 10"), "{found}");
@@ -379,9 +380,9 @@ mod tests {
                 load.counters.turns_started = wanted * second;
                 load.counters.messages_sent = wanted * second;
                 load.counters.messages_answered = (second - full) * wanted + answered * full;
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 let waits_us = (wanted - answered) * full * 1_000_000 / answered;
-                load.message.record_n(service_us + waits_us, 40);
+                load.times[Operation::Message].record_n(service_us + waits_us, 40);
             })
         };
         let pool = queue(50, 40, 100_000);
@@ -404,11 +405,12 @@ mod tests {
                 load.counters.messages_answered = per_s * second;
                 load.counters.messages_sent = per_s * second + load.counters.connected;
                 load.counters.turns_started = load.counters.messages_sent;
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 if second == 1 {
-                    load.message.record_n(300, 2);
+                    load.times[Operation::Message].record_n(300, 2);
                 }
-                load.message.record_n(if second == 1 { 600_000 } else { 2_500_000 }, 38);
+                load.times[Operation::Message]
+                    .record_n(if second == 1 { 600_000 } else { 2_500_000 }, 38);
             })
         };
         let run = paced(40);
@@ -424,8 +426,8 @@ mod tests {
         // A thousand users, each of which waits for 800 ms.
         let run = limited(1_250, 800_000).loaded(|load, second| {
             load.counters.connected = 1_000;
-            load.message.clear();
-            load.message.record_n(800_000 + 300_000 * second, 400);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(800_000 + 300_000 * second, 400);
         });
         run.is_silent(&RULE);
     }

@@ -111,6 +111,7 @@ const DELAYED_MIN: f64 = 0.10;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     /// A run with slow answers on two full CPUs, where the server uses `server_us` of each second.
     fn full(server_us: i64) -> Run {
@@ -118,7 +119,7 @@ mod tests {
             .growing(ProcessMetric::CPU_US.server, 0, server_us, 0)
             .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, 300)
             .loaded(|load, second| {
-                load.message.record_n(400_000, 500);
+                load.times[Operation::Message].record_n(400_000, 500);
                 load.process.cpu_user_us = (1_900_000 - server_us as u64) * second;
             })
             .changed(|interval, second| {
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_full_machine_on_which_all_went_well_is_what_comes_next() {
-        let well = full(1_000_000).loaded(|load, _| load.message.clear());
+        let well = full(1_000_000).loaded(|load, _| load.times[Operation::Message].clear());
         assert_eq!(well.speaks(&RULE).severity, Severity::Noted);
         // Unless other programs filled it.
         well.loaded(|load, second| load.process.cpu_user_us = 100_000 * second).is_silent(&RULE);

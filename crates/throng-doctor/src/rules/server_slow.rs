@@ -329,12 +329,13 @@ const BUSY_MIN: f64 = 0.85;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     fn slow(us: u64) -> Run {
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 100_000, 0).loaded(
             move |load, second| {
                 if second > 3 {
-                    load.message.record_n(us, 500);
+                    load.times[Operation::Message].record_n(us, 500);
                 }
             },
         )
@@ -368,9 +369,9 @@ mod tests {
     #[test]
     fn messages_that_wait_for_their_turn_are_told_with_the_time_of_the_server_alone() {
         let run = slow(6_030_000).loaded(|load, second| {
-            load.message.clear();
-            load.message.record_n(1_000_000 * second.min(6), 50);
-            load.from_send.record_n(2_000_000, 50);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(1_000_000 * second.min(6), 50);
+            load.times.from_send.record_n(2_000_000, 50);
         });
         assert_eq!(
             run.speaks(&RULE).first_sentence(),
@@ -380,9 +381,9 @@ mod tests {
         );
         // Those of the worst interval took as long from when they were sent.
         let rare = run.loaded(|load, _| {
-            load.from_send.clear();
-            load.from_send.record_n(200, 500);
-            load.from_send.record_n(5_000_000, 20);
+            load.times.from_send.clear();
+            load.times.from_send.record_n(200, 500);
+            load.times.from_send.record_n(5_000_000, 20);
         });
         assert!(rare.speaks(&RULE).text.contains("messages took 6.00 s (p99 of"));
     }
@@ -405,7 +406,7 @@ mod tests {
     #[test]
     fn each_number_of_the_evidence_stands_at_its_own_moment() {
         let run = slow(200_000).loaded(|load, second| {
-            load.message.record_n(if second == 7 { 900_000 } else { 200 }, 200);
+            load.times[Operation::Message].record_n(if second == 7 { 900_000 } else { 200 }, 200);
         });
         let found = run.speaks(&RULE);
         let moments: Vec<_> =
@@ -445,7 +446,7 @@ mod tests {
     fn one_second_in_which_it_stood_still_is_enough() {
         let stall = |us: u64| {
             Run::quiet().loaded(move |load, second| {
-                load.message.record_n(if second == 6 { us } else { 200 }, 100);
+                load.times[Operation::Message].record_n(if second == 6 { us } else { 200 }, 100);
             })
         };
         let found = stall(2_480_000).speaks(&RULE);
@@ -466,10 +467,10 @@ mod tests {
     #[test]
     fn a_long_way_is_no_slow_server() {
         let far = Run::quiet().loaded(|load, _| {
-            load.connect.clear();
-            load.connect.record_n(150_000, 100);
-            load.message.clear();
-            load.message.record_n(160_000, 500);
+            load.times[Operation::Connect].clear();
+            load.times[Operation::Connect].record_n(150_000, 100);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(160_000, 500);
         });
         far.is_silent(&RULE);
     }
@@ -497,8 +498,8 @@ mod tests {
                 .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server, delayed)
                 .with(ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.client, delayed / 2)
                 .loaded(move |load, second| {
-                    load.message.clear();
-                    load.message.record_n(ms * 1_000, 100);
+                    load.times[Operation::Message].clear();
+                    load.times[Operation::Message].record_n(ms * 1_000, 100);
                     // Waits for a CPU made the connects of the ramp late, too.
                     load.lag.record_n(if second < 6 { 15_000 } else { 100 }, 900);
                 })

@@ -195,7 +195,7 @@ const GAPS_SHOWN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerGap, Metric, ProcessMetric};
+    use throng_report::{AnswerGap, Metric, Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::super::server_slow;
@@ -267,7 +267,7 @@ mod tests {
         let later = |second_late: u64| {
             using(2_900, 10).loaded(move |load, second| {
                 if second == second_late {
-                    load.message.record_n(1_900_000, 50);
+                    load.times[Operation::Message].record_n(1_900_000, 50);
                 }
             })
         };
@@ -394,8 +394,8 @@ mod tests {
         let slow_from = |from: u64| {
             Run::silent(2_900).loaded(move |load, second| {
                 if second >= from && second != 7 {
-                    load.message.clear();
-                    load.message.record_n(200_000, 500);
+                    load.times[Operation::Message].clear();
+                    load.times[Operation::Message].record_n(200_000, 500);
                 }
             })
         };
@@ -415,7 +415,7 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.counters.messages_answered = 1_000 * second.min(6);
             if second > 6 {
-                load.message.clear();
+                load.times[Operation::Message].clear();
             }
             let ends = u64::from(second == 10);
             load.counters.users_waiting = 1_000 * ends;
@@ -448,8 +448,8 @@ mod tests {
         // Every answer takes long: that is another cause.
         Run::silent(1_500)
             .loaded(|load, _| {
-                load.message.clear();
-                load.message.record_n(800_000, 100);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Message].record_n(800_000, 100);
             })
             .is_silent(&RULE);
     }

@@ -364,7 +364,7 @@ mod tests {
             counters.messages_expected = counters.messages_answered + gave_up;
             counters.messages_sent = counters.messages_expected;
             load.errors.add(ErrorKind::ExpectTimeout, gave_up);
-            load.unanswered[Operation::Message].record_n(2_000_000, 100);
+            load.times.unanswered[Operation::Message].record_n(2_000_000, 100);
         });
         here(run)
     }
@@ -515,7 +515,7 @@ mod tests {
             counters.messages_expected = counters.messages_answered + gave_up;
             counters.messages_sent = counters.messages_expected;
             load.errors.add(ErrorKind::ExpectTimeout, gave_up);
-            load.unanswered[Operation::Message].record_n(2_000_000, 100);
+            load.times.unanswered[Operation::Message].record_n(2_000_000, 100);
         }))
         .with(Metric::LISTENER_ACCEPT_QUEUE, 0)
     }

@@ -1,7 +1,7 @@
 //! A constant share of the answers was slow, and all others were fast.
 
 use throng_report::render::micros;
-use throng_report::{Finding, Severity, Side};
+use throng_report::{Finding, Operation, Severity, Side};
 
 use super::{
     Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
@@ -134,11 +134,11 @@ mod tests {
     fn slow(of_thousand: impl Fn(u64) -> u32) -> Run {
         Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
-                load.message.clear();
+                load.times[Operation::Message].clear();
                 if second > 0 {
                     let slow = of_thousand(second);
-                    load.message.record_n(400_000, slow);
-                    load.message.record_n(900, 1_000 - slow);
+                    load.times[Operation::Message].record_n(400_000, slow);
+                    load.times[Operation::Message].record_n(900, 1_000 - slow);
                 }
             },
         )
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn answers_to_http_requests_are_of_two_kinds_too() {
         let run = slow(|_| 250).loaded(|load, _| {
-            load.http = std::mem::take(&mut load.message);
+            load.times[Operation::Http] = std::mem::take(&mut load.times[Operation::Message]);
             let counters = &mut load.counters;
             (counters.http_started, counters.messages_sent) = (counters.messages_sent, 0);
             (counters.http_ok, counters.messages_answered) = (counters.messages_answered, 0);
@@ -191,8 +191,8 @@ mod tests {
     fn turns_that_begin_late_because_of_a_slow_answer_are_not_slow() {
         let run = slow(|_| 250).loaded(|load, second| {
             if second > 0 {
-                load.from_send.record_n(1_000_000, 50);
-                load.from_send.record_n(900, 950);
+                load.times.from_send.record_n(1_000_000, 50);
+                load.times.from_send.record_n(900, 950);
             }
         });
         assert!(run.speaks(&RULE).text.starts_with("5 % of the answers took 1.00 s"));

@@ -33,9 +33,12 @@ pub(super) const RULE: Rule = Rule::row(
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     fn slow(run: Run) -> Run {
-        run.loaded(|load, second| load.message.record_n(210_000, u32::from(second > 5)))
+        run.loaded(|load, second| {
+            load.times[Operation::Message].record_n(210_000, u32::from(second > 5))
+        })
     }
 
     fn dropping(each_second: i64) -> Run {

@@ -165,10 +165,13 @@ const UNFELT_MIN: u64 = 100;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
+    use throng_report::Operation;
 
     /// Adds connects that needed a second SYN.
     fn late(run: Run) -> Run {
-        run.loaded(|load, second| load.connect.record_n(1_040_000, u32::from(second == 4)))
+        run.loaded(|load, second| {
+            load.times[Operation::Connect].record_n(1_040_000, u32::from(second == 4))
+        })
     }
 
     fn run_with_cookies() -> Run {

@@ -113,7 +113,7 @@ const WANTED_PAGES: i64 = 2_097_152;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Side;
+    use throng_report::{Operation, Side};
 
     use super::super::fixture::Run;
     use super::*;
@@ -121,7 +121,7 @@ mod tests {
     fn slow(run: Run) -> Run {
         run.loaded(|load, second| {
             if second > 5 {
-                load.message.record_n(400_000, 50);
+                load.times[Operation::Message].record_n(400_000, 50);
             }
         })
     }
@@ -216,8 +216,8 @@ mod tests {
     fn all_answers_may_be_late_under_memory_pressure() {
         let run = Run::quiet().growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 4, 1, 5);
         let late = |load: &mut throng_report::LoadInterval, _: u64| {
-            load.message.clear();
-            load.message.record_n(400_000, 50);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(400_000, 50);
         };
         run.loaded(late).speaks(&RULE);
     }

@@ -1,4 +1,4 @@
-use throng_report::{AnswerGap, CueWaits, ErrorKind, Metric, ProcessMetric, Threshold};
+use throng_report::{AnswerGap, CueWaits, ErrorKind, Metric, Operation, ProcessMetric, Threshold};
 
 use super::*;
 use crate::diagnose;
@@ -177,8 +177,8 @@ fn judged_with_cause(run: &Run, thresholds: &[&str]) -> (String, Option<String>)
 fn a_missed_threshold_comes_first_with_its_cause() {
     let slow =
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(|load, _| {
-            load.message.clear();
-            load.message.record_n(51_200, 1_000);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(51_200, 1_000);
         });
     assert!(slow.verdict().starts_with("Nothing stopped it"), "below what a person notices");
     let (verdict, cause) = judged_with_cause(&slow, &["message.p99 < 10ms", "connect.p99 < 1s"]);
@@ -202,8 +202,8 @@ fn a_missed_threshold_comes_first_with_its_cause() {
 fn a_verdict_has_the_cause_the_effect_and_the_remedy_apart() {
     let slow =
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(|load, _| {
-            load.message.clear();
-            load.message.record_n(51_200, 1_000);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(51_200, 1_000);
         });
     let (history, summary) = slow.whole();
     let threshold: Threshold = "message.p99 < 10ms".parse().unwrap();
@@ -231,7 +231,7 @@ fn a_missed_threshold_is_explained_by_a_finding_of_its_kind() {
             load.counters.http_2xx = 90 * second;
             load.http_statuses.add("404", 10 * second);
             load.errors.add(ErrorKind::HttpStatus.with(404), 10 * second);
-            load.http.record_n(us, 100);
+            load.times[Operation::Http].record_n(us, 100);
         })
     };
     let check = |us, thresholds: &[&str], parts: &[&str]| {
@@ -260,8 +260,8 @@ fn a_missed_threshold_is_explained_by_a_finding_of_its_kind() {
 fn late_answers_do_not_explain_errors_but_given_up_waits() {
     let failing = |kind: &'static str| {
         let run = Run::quiet().loaded(|load, second| {
-            load.message.clear();
-            load.message.record_n(if second > 0 { 400_000 } else { 0 }, 1_000);
+            load.times[Operation::Message].clear();
+            load.times[Operation::Message].record_n(if second > 0 { 400_000 } else { 0 }, 1_000);
             load.errors.add(kind, 30 * second);
         });
         judged(&run, &["errors < 10"])
@@ -421,14 +421,14 @@ fn what_most_users_got_comes_before_a_missed_threshold_on_the_others() {
         let run = Run::quiet().loaded(move |load, second| {
             let counters = &mut load.counters;
             (counters.messages_sent, counters.messages_answered) = (0, 0);
-            load.message.clear();
+            load.times[Operation::Message].clear();
             counters.http_started = 1_000 * second;
             counters.http_5xx = refused * second;
             counters.http_2xx = (1_000 - refused) * second;
             load.http_statuses.add("503", refused * second);
             load.http_statuses.add("200", (1_000 - refused) * second);
             load.errors.add(ErrorKind::HttpStatus.with(503), refused * second);
-            load.http.record_n(300_000, 400);
+            load.times[Operation::Http].record_n(300_000, 400);
         });
         judged(&run, &["http.p99 < 100ms"])
     };

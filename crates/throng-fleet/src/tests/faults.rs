@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::RunEventKind;
+use throng_report::{Operation, RunEventKind};
 
 use super::*;
 use crate::{AGENT_LOST_AFTER, LOST_WAIT};
@@ -267,7 +267,8 @@ fn an_agent_that_is_away_when_the_run_is_taken_over_comes_back_to_it() {
     assert_eq!(world.lost(), [""; 0]);
     let last = &world.file.last().unwrap().load;
     assert_eq!(last.machines.iter().map(|it| it.reports).collect::<Vec<_>>(), [20; 3]);
-    let recorded: u64 = world.file.iter().map(|line| line.load.connect.count()).sum();
+    let recorded: u64 =
+        world.file.iter().map(|line| line.load.times[Operation::Connect].count()).sum();
     let measured = world.sites.values().flat_map(|site| &site.measured);
     assert_eq!(recorded, measured.map(|report| report.latencies).sum::<u64>());
 }
@@ -455,7 +456,8 @@ fn a_full_disk_costs_lines_and_no_totals() {
         world.sites.values().map(|site| site.measured.last().unwrap().connects).sum();
     assert_eq!(last.counters.connects_ok, connects);
     // The latencies of the lines that are missing are missing, and no others.
-    let recorded: u64 = world.file.iter().map(|line| line.load.connect.count()).sum();
+    let recorded: u64 =
+        world.file.iter().map(|line| line.load.times[Operation::Connect].count()).sum();
     assert!(recorded < connects, "{recorded} of {connects}");
 }
 

@@ -160,7 +160,7 @@ impl Site {
             core.taken_at = now;
             let connects = self.prng.below(30);
             for _ in 0..connects {
-                core.seen[Operation::Connect].record_us(1 + self.prng.below(5_000));
+                core.times[Operation::Connect].record_us(1 + self.prng.below(5_000));
             }
             core.counters.connects_ok += connects;
             core.counters.users_started += connects;

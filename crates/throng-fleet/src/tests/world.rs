@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{Instant, Prng};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
-use throng_report::RunEventKind;
+use throng_report::{Operation, RunEventKind};
 
 use super::recorder::{Line, PlannedRun};
 use super::site::ReportSums;
@@ -264,7 +264,8 @@ impl World {
             latencies += counted.iter().map(|report| report.latencies).sum::<u64>();
         }
         assert_eq!(last.counters.connects_ok, connects, "connects");
-        let recorded: u64 = self.file.iter().map(|line| line.load.connect.count()).sum();
+        let recorded: u64 =
+            self.file.iter().map(|line| line.load.times[Operation::Connect].count()).sum();
         assert_eq!(recorded, latencies, "latencies");
         let sums = self.file.iter().map(|line| line.load.counters.connects_ok);
         assert!(sums.is_sorted(), "totals never go back");

@@ -3,7 +3,8 @@ use std::time::{Duration, Instant};
 
 use throng_report::runfile::{RunEndReason, RunFile, RunHeader, read};
 use throng_report::{
-    Grade, LoadInterval, MachineUse, Metric, ProcessUse, RunEvent, RunExit, ServerSnapshot, Summary,
+    Grade, LoadInterval, MachineUse, Metric, Operation, ProcessUse, RunEvent, RunExit,
+    ServerSnapshot, Summary,
 };
 
 use super::*;
@@ -38,7 +39,7 @@ impl GeneratorProbe for Fake {
         let mut load = LoadInterval { phase: phase.into(), cores: 1, ..Default::default() };
         let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
         load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;
-        load.connect.record_us(500);
+        load.times[Operation::Connect].record_us(500);
         let refused = self.0.refused_each.load(Ordering::Relaxed);
         let refused = self.0.refused.fetch_add(refused, Ordering::Relaxed) + refused;
         load.connect_failed.add("ECONNREFUSED", refused);

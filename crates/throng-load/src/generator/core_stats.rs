@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_report::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
-    Histogram, LoadCounters, Merge, Operation, PerOperation, StepInterval, UnansweredWaits,
+    Histogram, LoadCounters, Merge, Operation, OperationTimes, StepInterval,
 };
 
 use super::error_counts::ErrorCounts;
@@ -44,17 +44,12 @@ pub struct CoreStats {
     pub statuses: StatusCounts,
     /// Failed connects by reason.
     pub connect_failures: Vec<(ConnectFailure, u64)>,
-    /// Latencies of each operation from its intended moment until its end was read. Probes have
-    /// tallies of their own.
+    /// Latencies of each operation, and waits of users without an answer. Probes have tallies of
+    /// their own.
     #[serde(flatten)]
-    pub seen: PerOperation<Histogram>,
-    /// Time from the moment at which a message was sent until its answer was complete, on followed
-    /// connections.
-    pub from_send: Histogram,
+    pub times: OperationTimes,
     /// The same latencies, with the end of each by the kernel's clock.
     pub arrival: ArrivalLatencies,
-    /// Waits of users without an answer, until the time-out or until they were stopped.
-    pub unanswered: UnansweredWaits,
     /// Counts and latencies of probes since the previous hand-over.
     pub probes: Vec<ProbeTally>,
     /// Steps with a name and transactions, by their index; without the names.
@@ -162,11 +157,9 @@ impl CoreStats {
 
     /// Clears the measurements and frees their memory. Counters stay.
     pub(crate) fn clear_measured(&mut self) {
-        self.seen = PerOperation::default();
-        self.from_send = Histogram::new();
+        self.times = OperationTimes::default();
         self.lag = Histogram::new();
         self.arrival = ArrivalLatencies::default();
-        self.unanswered = UnansweredWaits::default();
         self.steps.iter_mut().for_each(|step| *step = step.without_measured());
         self.probes.clear();
         self.samples.clear();
@@ -196,7 +189,7 @@ impl CoreStats {
 
     /// Records the latency of an operation by both clocks.
     pub(super) fn record(&mut self, operation: Operation, from: Instant, timing: AnswerTiming) {
-        timing.record(from, &mut self.seen[operation], &mut self.arrival[operation]);
+        timing.record(from, &mut self.times[operation], &mut self.arrival[operation]);
     }
 
     /// Counts a successful connect and records its latency.
@@ -340,7 +333,7 @@ mod tests {
             (fresh.close_codes.as_slice(), fresh.errors_total()),
             (&[(Some(1011), 1)][..], 1)
         );
-        assert!(fresh.seen[Operation::Connect].is_empty() && fresh.probes.is_empty());
+        assert!(fresh.times[Operation::Connect].is_empty() && fresh.probes.is_empty());
         assert_eq!(fresh.steps, [StepInterval { errors: 4, ..StepInterval::default() }]);
     }
 
@@ -360,7 +353,7 @@ mod tests {
         one.addresses = vec![AddressTally { ok: 2, failed: vec![(ConnectFailure::Timeout, 1)] }];
         one.limits = vec![LimitTally { steps: 3, held: 2, held_us: 1 }];
         one.cues = vec![CueTally { waits: 7, wait_us_most: 9, ..CueTally::default() }];
-        one.seen[Operation::Connect].record_us(1);
+        one.times[Operation::Connect].record_us(1);
         let other = CoreStats { core_id: 1, finished: true, phase: 2, ..one.totals() };
         let sum = CoreStats::sum([&one, &other].into_iter());
         assert_eq!((sum.phase, sum.finished, sum.core_id), (2, false, 0));
@@ -374,7 +367,7 @@ mod tests {
         assert_eq!(sum.addresses[0].failed, [(ConnectFailure::Timeout, 2)]);
         assert_eq!(sum.limits, [LimitTally { steps: 6, held: 4, held_us: 2 }]);
         assert_eq!((sum.cues[0].waits, sum.cues[0].wait_us_most), (14, 9));
-        assert!(sum.seen[Operation::Connect].is_empty());
+        assert!(sum.times[Operation::Connect].is_empty());
         assert_eq!(CoreStats::sum(std::iter::empty()).counters, LoadCounters::default());
     }
 }

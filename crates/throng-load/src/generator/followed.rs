@@ -166,7 +166,7 @@ impl Followed {
         {
             connection.use_at(now);
             if let (Some(timing), Some(asked_at)) = (change.answered, connection.asked_at) {
-                stats.from_send.record_us(timing.arrived_at().micros_since(asked_at));
+                stats.times.from_send.record_us(timing.arrived_at().micros_since(asked_at));
             }
             let [before, after] = change.unanswered;
             if change.has_asked() {
@@ -311,7 +311,7 @@ mod tests {
             }
             before = after;
             followed.follow(7, true, &change, at(ms), &mut stats);
-            (stats.from_send.count(), stats.from_send.max() / 1_000)
+            (stats.times.from_send.count(), stats.times.from_send.max() / 1_000)
         };
         step(1_000, "message", (1, 1_000));
         // The next turn was due before the answer to the last one.

@@ -139,10 +139,10 @@ impl Recorder<'_> {
     fn unanswered(&mut self, kind: Option<Operation>, is_tcp_part: bool, from: Instant) {
         let waited_us = self.now.micros_since(from);
         if let Some(kind) = kind {
-            self.stats.unanswered[kind].record_us(waited_us);
+            self.stats.times.unanswered[kind].record_us(waited_us);
         }
         if is_tcp_part {
-            self.stats.unanswered[Operation::Tcp].record_us(waited_us);
+            self.stats.times.unanswered[Operation::Tcp].record_us(waited_us);
         }
     }
 
@@ -172,7 +172,7 @@ impl Recorder<'_> {
             counters.turns_waiting += count;
         }
         if let Some(kind) = missed.kind {
-            record_turns(&mut self.stats.unanswered[kind], missed, self.now);
+            record_turns(&mut self.stats.times.unanswered[kind], missed, self.now);
         }
         for step in self.place.program.steps_of_turn(&missed.looping) {
             record_turns(&mut self.stats.step(step).unanswered, missed, self.now);

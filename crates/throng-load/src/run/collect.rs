@@ -166,13 +166,9 @@ impl Collector {
     /// Adds the stats that a core has handed over.
     pub fn add_stats(&mut self, mut stats: Box<CoreStats>) {
         let interval = &mut self.interval;
-        for (operation, seen) in stats.seen.iter() {
-            interval.seen_mut(operation).merge(seen);
-        }
-        interval.from_send.merge(&stats.from_send);
+        interval.times.merge(&stats.times);
         interval.arrival.merge(&stats.arrival);
         interval.lag.merge(&stats.lag);
-        interval.unanswered.merge(&stats.unanswered);
         interval.steps.resize_with(self.steps.len(), StepInterval::default);
         for (sum, step) in interval.steps.iter_mut().zip(&stats.steps) {
             sum.latency.merge(&step.latency);

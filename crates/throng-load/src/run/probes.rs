@@ -40,7 +40,7 @@ impl Probes {
     /// Adds what one core has measured since its previous hand-over.
     pub(super) fn add_tallies(&mut self, tallies: &[ProbeTally], interval: &mut LoadInterval) {
         for tally in tallies {
-            interval.broadcast.merge(&tally.latency);
+            interval.times[Operation::Broadcast].merge(&tally.latency);
             interval.arrival[Operation::Broadcast].merge(&tally.arrival);
             self.totals.merge(&tally.counters);
             if tally.number <= self.folded_up_to {

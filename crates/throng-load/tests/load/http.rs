@@ -1,7 +1,7 @@
 //! HTTP requests over real sockets, against servers of other people.
 
 use serde_json::Value;
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use crate::foreign::ForeignServer;
 use crate::run::{Run, run_text};
@@ -34,7 +34,7 @@ fn assert_sums(run: &Run) {
     let c = &run.last.counters;
     assert_eq!(c.http_started, c.http_ok + c.http_failed + c.http_waiting, "{c:?}");
     assert_eq!(c.connects_started, c.connects_ok + c.connects_failed + c.connects_waiting);
-    assert_eq!(run.http.count(), c.http_ok, "each request has its latency");
+    assert_eq!(run.times[Operation::Http].count(), c.http_ok, "each request has its latency");
 }
 
 fn seen(value: &Value, name: &str) -> u64 {
@@ -63,8 +63,12 @@ fn a_user_logs_in_and_opens_its_websocket_with_the_token_and_the_cookie() {
     assert_eq!((counters.http_ok, counters.http_2xx), (USERS, USERS));
     assert_eq!((counters.connects_ok, counters.http_connects), (2 * USERS, USERS));
     assert_eq!(counters.connect_steps_ended(), USERS);
-    assert_eq!(run.connect.count(), USERS, "the histogram is that of the sockets alone");
-    assert_eq!(run.message.count(), USERS);
+    assert_eq!(
+        run.times[Operation::Connect].count(),
+        USERS,
+        "the histogram is that of the sockets alone"
+    );
+    assert_eq!(run.times[Operation::Message].count(), USERS);
     let seen_by = server.seen();
     for name in ["logins", "upgraded", "echoed"] {
         assert_eq!(seen(&seen_by, name), USERS, "{name}");
@@ -125,7 +129,7 @@ fn all_requests_of_a_user_share_a_connection_that_is_kept() {
     assert_no_errors(&run);
     let counters = &run.last.counters;
     assert_eq!((counters.http_ok, counters.connects_ok), (60 * USERS, USERS));
-    assert_eq!(run.connect.count(), USERS);
+    assert_eq!(run.times[Operation::Connect].count(), USERS);
     let seen_by = server.seen();
     assert_eq!((seen(&seen_by, "requests"), seen(&seen_by, "connections")), (60 * USERS, USERS));
     let bodies = seen_by["bodies"].to_string();
@@ -196,12 +200,12 @@ fn the_latency_is_that_of_the_server() {
     // The server measures a part of what its client waits for. The histogram rounds by a
     // thousandth.
     for (rank, percent) in [(0, 0.0), (own.len() / 2, 50.0), (own.len() - 1, 100.0)] {
-        let (own, measured) = (own[rank], run.http.percentile(percent));
+        let (own, measured) = (own[rank], run.times[Operation::Http].percentile(percent));
         assert!(measured + measured / 500 >= own, "{percent} %: {measured} of {own}");
     }
     assert!(own[0] >= 200_000, "{own:?}");
     // A user's requests follow one another: together they took no longer than the run.
-    let all: u64 = run.http.iter().map(|(us, count)| us * u64::from(count)).sum();
+    let all: u64 = run.times[Operation::Http].iter().map(|(us, count)| us * u64::from(count)).sum();
     let most = USERS * run.took.as_micros() as u64;
     assert!(all <= most + most / 500, "{all} of {most}");
 }

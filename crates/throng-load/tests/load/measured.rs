@@ -27,7 +27,10 @@ fn arrivals_connect_ask_and_leave() {
         (400, 400, 400)
     );
     assert_eq!((counters.connected, counters.users_active, counters.users_failed), (0, 0, 0));
-    assert_eq!((run.connect.count(), run.message.count()), (400, 400));
+    assert_eq!(
+        (run.times[Operation::Connect].count(), run.times[Operation::Message].count()),
+        (400, 400)
+    );
 }
 
 #[test]
@@ -55,8 +58,8 @@ fn no_answer_is_measured_as_faster_than_it_was() {
              user: [connect, {every: {rate: 5/s, for: 1s, do: [{send: hi}, {expect: ok}]}}, \
              close]\n",
         );
-        assert_eq!(run.message.count(), 20);
-        let least = run.message.percentile(0.0);
+        assert_eq!(run.times[Operation::Message].count(), 20);
+        let least = run.times[Operation::Message].percentile(0.0);
         assert!(least >= 1_000 * delay_ms, "{least} us for {delay_ms} ms");
     }
     check(1, |stream| answer_after(stream, Duration::from_millis(1)));
@@ -156,10 +159,17 @@ fn a_stall_of_a_second_shows_in_the_slowest_answers() {
     );
     // If every user waited for its answer before the next message was due, only ten answers would
     // show the stall.
-    let stalled =
-        run.message.iter().filter(|(us, _)| *us > 100_000).map(|(_, n)| u64::from(n)).sum::<u64>();
-    assert!(run.message.percentile(99.9) > 900_000, "p99.9 {} us", run.message.percentile(99.9));
-    assert!(stalled > 300, "{stalled} of {} show it", run.message.count());
+    let stalled = run.times[Operation::Message]
+        .iter()
+        .filter(|(us, _)| *us > 100_000)
+        .map(|(_, n)| u64::from(n))
+        .sum::<u64>();
+    assert!(
+        run.times[Operation::Message].percentile(99.9) > 900_000,
+        "p99.9 {} us",
+        run.times[Operation::Message].percentile(99.9)
+    );
+    assert!(stalled > 300, "{stalled} of {} show it", run.times[Operation::Message].count());
 }
 
 #[test]
@@ -184,12 +194,13 @@ fn users_that_wait_for_an_answer_when_the_run_ends_are_counted_with_the_longest_
     let waited_us = counters.users_waiting_us_most;
     assert!(waited_us > 1_000_000, "{counters:?}");
     assert!(
-        run.message.count() == 20 && run.message.max() < waited_us,
+        run.times[Operation::Message].count() == 20
+            && run.times[Operation::Message].max() < waited_us,
         "no answer ended the waits"
     );
     assert_eq!((counters.messages_waiting, counters.users_cut), (10, 10), "{counters:?}");
-    assert_eq!(run.unanswered[Operation::Message].count(), 10 + counters.turns_waiting);
-    assert!(run.unanswered[Operation::Message].max() > 1_000_000, "{counters:?}");
+    assert_eq!(run.times.unanswered[Operation::Message].count(), 10 + counters.turns_waiting);
+    assert!(run.times.unanswered[Operation::Message].max() > 1_000_000, "{counters:?}");
 }
 
 #[test]
@@ -201,5 +212,5 @@ fn an_ipv6_target_is_loaded_as_well() {
         "load: [{arrivals: {rate: 50/s, for: 1s, spacing: even}}]\n\
          user: [connect, {send: hi}, {expect: ok}, close]\n",
     );
-    assert_eq!((run.last.counters.users_finished, run.message.count()), (50, 50));
+    assert_eq!((run.last.counters.users_finished, run.times[Operation::Message].count()), (50, 50));
 }

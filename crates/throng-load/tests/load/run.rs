@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::Scenario;
-use throng_report::{EarlyClose, Histogram, LoadInterval, UnansweredWaits};
+use throng_report::{EarlyClose, LoadInterval, OperationTimes};
 
 /// Longer than any run here takes, even on a busy machine.
 pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -14,11 +14,7 @@ pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(300);
 /// Measurements of a whole run.
 pub(crate) struct Run {
     pub(crate) last: LoadInterval,
-    pub(crate) connect: Histogram,
-    pub(crate) tcp: Histogram,
-    pub(crate) message: Histogram,
-    pub(crate) http: Histogram,
-    pub(crate) unanswered: UnansweredWaits,
+    pub(crate) times: OperationTimes,
     pub(crate) early_closes: Vec<EarlyClose>,
     pub(crate) took: Duration,
 }
@@ -60,18 +56,13 @@ pub(crate) fn parsed(text: &str) -> Scenario {
 pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
     let plan = LoadPlan::new(scenario, options).unwrap();
     let mut load = RunningLoad::start(plan).unwrap();
-    let [mut connect, mut tcp, mut message, mut http] = std::array::from_fn(|_| Histogram::new());
-    let mut unanswered = UnansweredWaits::default();
+    let mut times = OperationTimes::default();
     let mut early_closes = Vec::new();
     let begun = Instant::now();
     let last = loop {
         std::thread::sleep(Duration::from_millis(50));
         let interval = load.snapshot();
-        connect.merge(&interval.connect);
-        tcp.merge(&interval.tcp);
-        message.merge(&interval.message);
-        http.merge(&interval.http);
-        unanswered.merge(&interval.unanswered);
+        times.merge(&interval.times);
         early_closes.extend(interval.early_closes.iter().cloned());
         if load.is_finished() {
             break interval;
@@ -79,7 +70,7 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", interval.counters);
     };
     assert!(load.join());
-    Run { last, connect, tcp, message, http, unanswered, early_closes, took: begun.elapsed() }
+    Run { last, times, early_closes, took: begun.elapsed() }
 }
 
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {

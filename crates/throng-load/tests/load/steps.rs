@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use throng_load::run::LoadOptions;
 
@@ -32,8 +32,15 @@ fn answers_to_messages_in_a_row_count_from_the_first_of_them() {
     });
     let run =
         run(target, &format!("{ONE}user: [connect, send: hi, send: ho, expect: ok, expect: ok]"));
-    assert_eq!((run.message.count(), run.last.counters.messages_answered), (2, 2));
-    assert!(run.message.percentile(1.0) >= 100_000, "{}", run.message.percentile(1.0));
+    assert_eq!(
+        (run.times[Operation::Message].count(), run.last.counters.messages_answered),
+        (2, 2)
+    );
+    assert!(
+        run.times[Operation::Message].percentile(1.0) >= 100_000,
+        "{}",
+        run.times[Operation::Message].percentile(1.0)
+    );
     counters_add_up(&run);
 }
 
@@ -47,11 +54,11 @@ fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
     });
     let steps = "user: [connect, repeat: {times: 3, do: [send: hi, send: ho, expect: ok]}]";
     let run = run(target, &format!("{ONE}{steps}"));
-    assert_eq!(run.message.count(), 3);
-    assert!(run.message.percentile(1.0) >= 300_000);
+    assert_eq!(run.times[Operation::Message].count(), 3);
+    assert!(run.times[Operation::Message].percentile(1.0) >= 300_000);
     // One after the other, they took no longer than the run. Counted from the first message, they
     // would have taken twice that.
-    let all: u64 = run.message.iter().map(|(us, n)| us * u64::from(n)).sum();
+    let all: u64 = run.times[Operation::Message].iter().map(|(us, n)| us * u64::from(n)).sum();
     assert!(u128::from(all) < run.took.as_micros() + 10_000, "{all} us of {:?}", run.took);
 }
 
@@ -59,7 +66,7 @@ fn a_message_in_two_parts_counts_from_the_first_and_the_next_one_from_itself() {
 fn an_answer_that_came_while_the_user_thought_counts_until_it_came() {
     let target = server(|stream| answer_after(stream, Duration::from_millis(20)));
     let run = run(target, &format!("{ONE}user: [connect, send: hi, wait: 3s, expect: ok]"));
-    let us = run.message.percentile(50.0);
+    let us = run.times[Operation::Message].percentile(50.0);
     assert!((20_000..3_000_000).contains(&us), "{us} us");
 }
 
@@ -185,7 +192,11 @@ fn turns_that_are_late_are_started_and_counted() {
     let counters = &run.last.counters;
     assert_eq!((counters.turns_intended, counters.turns_started), (10, 10));
     // Turn 9 was due after 0.9 s and answered after 3 s.
-    assert!(run.message.percentile(100.0) >= 2_050_000, "{}", run.message.percentile(100.0));
+    assert!(
+        run.times[Operation::Message].percentile(100.0) >= 2_050_000,
+        "{}",
+        run.times[Operation::Message].percentile(100.0)
+    );
 }
 
 #[test]
@@ -226,7 +237,7 @@ fn a_socket_that_is_connected_to_itself_is_no_server() {
         let counters = &run.last.counters;
         assert_eq!(run.last.connect_failed.get(ErrorKind::SelfConnected), 1, "{:?}", run.last);
         assert_eq!((counters.connects_ok, counters.connects_failed), (0, 1), "{counters:?}");
-        assert_eq!((counters.messages_answered, run.connect.count()), (0, 0));
+        assert_eq!((counters.messages_answered, run.times[Operation::Connect].count()), (0, 0));
         counters_add_up(&run);
         // It left no TIME-WAIT: a server can listen on the port at once.
         drop(TcpListener::bind(target).unwrap());

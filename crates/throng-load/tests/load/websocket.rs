@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};
@@ -109,8 +109,11 @@ fn messages_of_every_kind_are_sent_and_expected() {
     );
     assert_no_errors(&run);
     assert_eq!((run.last.counters.messages_answered, run.last.counters.messages_received), (7, 7));
-    assert_eq!((run.connect.count(), run.tcp.count()), (1, 1));
-    assert!(run.tcp.percentile(100.0) <= run.connect.percentile(100.0));
+    assert_eq!((run.times[Operation::Connect].count(), run.times[Operation::Tcp].count()), (1, 1));
+    assert!(
+        run.times[Operation::Tcp].percentile(100.0)
+            <= run.times[Operation::Connect].percentile(100.0)
+    );
 }
 
 #[test]
@@ -192,7 +195,7 @@ fn an_upgrade_that_does_not_come_about_is_named() {
         let failed = &run.last.connect_failed;
         assert_eq!((failed.get(failure), failed.total()), (1, 1), "{failed:?}");
         assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
-        assert_eq!((run.last.counters.connects_ok, run.connect.count()), (0, 0));
+        assert_eq!((run.last.counters.connects_ok, run.times[Operation::Connect].count()), (0, 0));
     }
 }
 

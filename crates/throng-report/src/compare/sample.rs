@@ -221,7 +221,7 @@ impl AddAssign for GroupWork {
 fn kinds(
     load: &LoadInterval,
 ) -> impl Iterator<Item = (&'static str, &Histogram, Option<&Histogram>)> {
-    let operations = load.unanswered.iter().map(|(operation, unanswered)| {
+    let operations = load.times.unanswered.iter().map(|(operation, unanswered)| {
         (operation.name(), load.latency(operation), Some(unanswered))
     });
     operations.chain([("generator.lag", &load.lag, None)])
@@ -255,7 +255,7 @@ mod tests {
     fn interval(second: u64, us: u64) -> Interval {
         let mut load = LoadInterval::default();
         load.counters.connects_ok = second;
-        load.connect.record_n(us, 3);
+        load.times[Operation::Connect].record_n(us, 3);
         Interval { at_ms: second * 1_000, span_ms: 1_000, load: Some(load), ..Default::default() }
     }
 

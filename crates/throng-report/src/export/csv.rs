@@ -84,7 +84,7 @@ impl<W: Write> CsvExport<W> {
         }
         self.latency("lag", &load.lag)?;
         for operation in Operation::with_waits() {
-            self.latency(&format!("unanswered.{operation}"), &load.unanswered[operation])?;
+            self.latency(&format!("unanswered.{operation}"), &load.times.unanswered[operation])?;
         }
         for (name, stats) in &load.latency_stats {
             self.stats(name, stats)?;
@@ -288,7 +288,7 @@ mod tests {
     fn an_interval_is_a_row_for_each_metric() {
         let mut load = LoadInterval::default();
         (load.counters.connects_ok, load.counters.connected) = (7, 5);
-        load.message.record_n(300, 10);
+        load.times[Operation::Message].record_n(300, 10);
         load.errors.add("ECONNRESET", 2);
         load.cpu_us_per_core = vec![40, 70];
         let interval = Interval {

@@ -154,13 +154,13 @@ const PHASES_MAX: usize = 2_000;
 mod tests {
     use super::super::packed;
     use super::*;
-    use crate::{LoadInterval, MachineInterval, ServerSnapshot};
+    use crate::{LoadInterval, MachineInterval, Operation, ServerSnapshot};
 
     fn interval(second: u64, connects: u64, us: u64) -> Interval {
         let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
         load.counters.connects_ok = connects;
         load.counters.connected = connects;
-        load.connect.record_n(us, 10);
+        load.times[Operation::Connect].record_n(us, 10);
         Interval { at_ms: second * 1000, span_ms: 1000, load: Some(load), ..Interval::default() }
     }
 

@@ -137,7 +137,7 @@ mod tests {
                 ..Default::default()
             },
         );
-        now.load.as_mut().unwrap().connect.record_us(1200);
+        now.load.as_mut().unwrap().times[Operation::Connect].record_us(1200);
         assert_eq!(
             progress_line(&now, Some(&before)),
             "     2.0 s  ramp to 2k  connected 1.39k  connects 890/s of 1k/s  p99 1.20 ms  errors 2"
@@ -184,7 +184,7 @@ mod tests {
         };
         let mut now = interval(1000, counters);
         let load = now.load.as_mut().unwrap();
-        load.join.record_us(900);
+        load.times[Operation::Join].record_us(900);
         let probes = crate::ProbeCounters {
             sent: 1,
             expected: 9,

@@ -500,7 +500,9 @@ mod tests {
     fn arrivals_of_a_sample_or_after_the_read_are_not_shown_and_said() {
         let line = |arrivals: &[u64]| {
             let mut load = LoadInterval::default();
-            [2_000, 2_000, 2_000].iter().for_each(|us| load.message.record_us(*us));
+            [2_000, 2_000, 2_000]
+                .iter()
+                .for_each(|us| load.times[Operation::Message].record_us(*us));
             arrivals.iter().for_each(|us| load.arrival[Operation::Message].record_us(*us));
             let interval =
                 Interval { at_ms: 5, span_ms: 5, load: Some(load), ..Default::default() };

@@ -218,7 +218,7 @@ impl SummaryFold {
         let lag = &self.load.lag;
         let lag = Clocks { seen: lag, arrived: lag }.total(&Histogram::new());
         let operations = Operation::ALL.map(|operation| {
-            let total = self.clocks(operation).total(&self.load.unanswered[operation]);
+            let total = self.clocks(operation).total(&self.load.times.unanswered[operation]);
             (operation.name().to_owned(), total)
         });
         operations.into_iter().chain([("generator.lag".to_owned(), lag)])
@@ -226,7 +226,7 @@ impl SummaryFold {
 
     /// Returns the latencies of an operation by both clocks.
     fn clocks(&self, operation: Operation) -> Clocks<'_> {
-        Clocks { seen: &self.load.seen[operation], arrived: &self.load.arrival[operation] }
+        Clocks { seen: &self.load.times[operation], arrived: &self.load.arrival[operation] }
     }
 
     /// Returns the reason why the run ended before its plan did.
@@ -287,7 +287,7 @@ impl SummaryFold {
 
     /// Summarizes the connects; `missing` users should have begun, each with a connect.
     fn connect(&self, missing: u64) -> ConnectSummary {
-        let LoadFold { last, unanswered, .. } = &self.load;
+        let LoadFold { last, times, .. } = &self.load;
         let counters = &last.counters;
         let [connect, tcp] = [Operation::Connect, Operation::Tcp].map(|of| self.clocks(of));
         // An arrival of another tool, an iteration or a virtual user, is no connect.
@@ -303,14 +303,14 @@ impl SummaryFold {
             latency_us: connect.latency_us(),
             seen_us: connect.seen.into(),
             tcp_latency_us: tcp.latency_us(),
-            unanswered_us: (&unanswered[Operation::Connect]).into(),
-            judged_us: connect.judged_us(&unanswered[Operation::Connect]),
-            tcp_judged_us: tcp.judged_us(&unanswered[Operation::Tcp]),
+            unanswered_us: (&times.unanswered[Operation::Connect]).into(),
+            judged_us: connect.judged_us(&times.unanswered[Operation::Connect]),
+            tcp_judged_us: tcp.judged_us(&times.unanswered[Operation::Tcp]),
         }
     }
 
     fn message(&self) -> MessageSummary {
-        let LoadFold { last, unanswered, .. } = &self.load;
+        let LoadFold { last, times, .. } = &self.load;
         let counters = &last.counters;
         let clocks = self.clocks(Operation::Message);
         MessageSummary {
@@ -325,9 +325,9 @@ impl SummaryFold {
             rate_mean: rate_mean(&self.growths, |growth| self.plain_messages(growth)),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
-            from_send_us: (&self.load.from_send).into(),
-            unanswered_us: (&unanswered[Operation::Message]).into(),
-            judged_us: clocks.judged_us(&unanswered[Operation::Message]),
+            from_send_us: (&self.load.times.from_send).into(),
+            unanswered_us: (&times.unanswered[Operation::Message]).into(),
+            judged_us: clocks.judged_us(&times.unanswered[Operation::Message]),
             doubtful: counters.answers_doubtful,
             out_of_step: counters.answers_out_of_step,
             unasked: counters.messages_unasked,
@@ -358,8 +358,8 @@ impl SummaryFold {
             rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Join]),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.unanswered[Operation::Join]).into(),
-            judged_us: clocks.judged_us(&self.load.unanswered[Operation::Join]),
+            unanswered_us: (&self.load.times.unanswered[Operation::Join]).into(),
+            judged_us: clocks.judged_us(&self.load.times.unanswered[Operation::Join]),
         })
     }
 
@@ -375,19 +375,19 @@ impl SummaryFold {
             rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Push]),
             latency_us: clocks.latency_us(),
             seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.unanswered[Operation::Push]).into(),
-            judged_us: clocks.judged_us(&self.load.unanswered[Operation::Push]),
+            unanswered_us: (&self.load.times.unanswered[Operation::Push]).into(),
+            judged_us: clocks.judged_us(&self.load.times.unanswered[Operation::Push]),
         })
     }
 
     fn http(&self) -> Option<HttpSummary> {
-        let LoadFold { last, unanswered, .. } = &self.load;
+        let LoadFold { last, times, .. } = &self.load;
         let clocks = self.clocks(Operation::Http);
         let rates = [
             rate_most(&self.growths, |one| one.ok[Operation::Http]),
             rate_mean(&self.growths, |one| one.ok[Operation::Http]),
         ];
-        HttpSummary::of(last, &clocks, &unanswered[Operation::Http], rates)
+        HttpSummary::of(last, &clocks, &times.unanswered[Operation::Http], rates)
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {

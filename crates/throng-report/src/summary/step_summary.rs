@@ -107,7 +107,7 @@ impl StepFolds {
 mod tests {
     use super::*;
     use crate::runfile::RunHeader;
-    use crate::{Interval, Summary, SummaryFold, Threshold};
+    use crate::{Interval, Operation, Summary, SummaryFold, Threshold};
 
     /// Returns a run of three seconds: 1,000 greetings a second that take `us`, of which one in a
     /// hundred takes ten times as long and one a second is not answered for five seconds.
@@ -175,7 +175,7 @@ mod tests {
     fn any_percentile_of_a_kind_is_computed_from_the_histogram() {
         let mut fold = SummaryFold::new(&RunHeader::default());
         let mut load = LoadInterval::default();
-        (1..=100_000).for_each(|us| load.message.record_us(us));
+        (1..=100_000).for_each(|us| load.times[Operation::Message].record_us(us));
         load.counters.messages_answered = 100_000;
         fold.add(&Interval { at_ms: 1, span_ms: 1, load: Some(load), ..Interval::default() });
         let summary = fold.finish(None, 0);

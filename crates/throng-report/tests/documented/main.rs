@@ -19,9 +19,9 @@ use throng_report::{
     AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
     ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval,
     Judgement, KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse,
-    Metric, Operation, Outage, PerOperation, ProbeCounters, ProbeReport, ProcessMetric, ProgramUse,
-    RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval, Summary, Tally,
-    UnansweredWaits, WatchHeader, WatchLine, validity,
+    Metric, Operation, OperationTimes, Outage, PerOperation, ProbeCounters, ProbeReport,
+    ProcessMetric, ProgramUse, RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval,
+    Summary, Tally, WatchHeader, WatchLine, validity,
 };
 
 use document::{ANY, check, document, names};
@@ -59,6 +59,16 @@ fn every_field_of_the_header_is_documented() {
 }
 
 #[test]
+fn what_was_written_before_is_read_and_written_again_byte_for_byte() {
+    // Each has every field, and each field has a value of its own.
+    let [line, summary] = [include_str!("kept_interval.json"), include_str!("kept_summary.json")];
+    let interval: Interval = serde_json::from_str(line).unwrap();
+    assert_eq!(serde_json::to_string(&interval).unwrap(), line.trim_end());
+    let read: Summary = serde_json::from_str(summary).unwrap();
+    assert_eq!(serde_json::to_string(&read).unwrap(), summary.trim_end());
+}
+
+#[test]
 fn every_kind_of_error_is_documented() {
     let text = document();
     for kind in ErrorKind::all() {
@@ -78,8 +88,8 @@ fn any_ceiling() -> Ceiling {
 }
 
 /// Returns a wait for each operation that has waits.
-fn any_waits(latency: &Histogram) -> UnansweredWaits {
-    let mut waits = UnansweredWaits::default();
+fn any_waits(latency: &Histogram) -> PerOperation<Histogram> {
+    let mut waits = PerOperation::default();
     Operation::with_waits().for_each(|operation| waits[operation] = latency.clone());
     waits
 }
@@ -112,14 +122,11 @@ fn every_field_of_an_interval_is_documented() {
         errors: any_tally(),
         connect_failed: any_tally(),
         http_statuses: any_tally(),
-        connect: latency.clone(),
-        tcp: latency.clone(),
-        message: latency.clone(),
-        join: latency.clone(),
-        push: latency.clone(),
-        http: latency.clone(),
-        broadcast: latency.clone(),
-        unanswered: any_waits(&latency),
+        times: OperationTimes {
+            seen: PerOperation::of(|_| latency.clone()),
+            from_send: latency.clone(),
+            unanswered: any_waits(&latency),
+        },
         probe: ProbeCounters { intended: 1, ..Default::default() },
         probes: vec![ProbeReport::default()],
         arrival: ArrivalLatencies {
@@ -136,7 +143,7 @@ fn every_field_of_an_interval_is_documented() {
             unanswered: latency.clone(),
         }],
         latency_stats: [(ANY.to_owned(), any_stats())].into(),
-        lag: latency.clone(),
+        lag: latency,
         answer_gap: Some(AnswerGap::default()),
         outage: Some(Outage {
             lost_ms: Some(0),
@@ -144,7 +151,6 @@ fn every_field_of_an_interval_is_documented() {
             refused_last_ms: Some(0),
             back_ms: Some(0),
         }),
-        from_send: latency,
         early_closes: vec![EarlyClose::default()],
         followed: FollowedAnswers { answers: 1, repeats: 0 },
         addresses: vec![AddressConnects { failed: any_tally(), ..AddressConnects::default() }],

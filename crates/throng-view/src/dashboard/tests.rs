@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_lab::RunContent;
 use throng_report::runfile::{RunEndReason, RunHeader};
-use throng_report::{Interval, LoadInterval};
+use throng_report::{Interval, LoadInterval, Operation};
 
 use super::Dashboard;
 use super::store::READERS_MAX;
@@ -35,7 +35,7 @@ fn interval(second: u64) -> Interval {
     let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };
     load.counters.connected = 10 * second;
     load.counters.connects_ok = 10 * second;
-    load.connect.record_n(90, 10);
+    load.times[Operation::Connect].record_n(90, 10);
     Interval { at_ms: second * 1000, span_ms: 1000, load: Some(load), ..Interval::default() }
 }
 

@@ -74,7 +74,7 @@ impl RunState {
         if let Some(load) = &interval.load {
             for operation in Operation::ALL {
                 self.latency[operation].add(load.latency(operation));
-                self.unanswered[operation].add(&load.unanswered[operation]);
+                self.unanswered[operation].add(&load.times.unanswered[operation]);
             }
             self.lag.add(&load.lag);
             for step in &load.steps {

@@ -139,7 +139,7 @@ mod tests {
             let counters =
                 LoadCounters { connects_ok: 3 * second, connected: second, ..Default::default() };
             let mut load = LoadInterval { counters, ..Default::default() };
-            load.connect.record_us(second);
+            load.times[Operation::Connect].record_us(second);
             let at_ms = 1000 * second;
             let interval =
                 Interval { at_ms, span_ms: 1000, load: Some(load), ..Default::default() };

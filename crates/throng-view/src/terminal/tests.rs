@@ -9,8 +9,8 @@ use throng_base::units::show_duration;
 use throng_lab::RunContent;
 use throng_report::runfile::{RunHeader, ScenarioSource};
 use throng_report::{
-    ErrorKind, Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, ProcessUse,
-    RunEvent, RunEventKind, ServerSnapshot, Threshold,
+    ErrorKind, Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, Operation,
+    ProcessUse, RunEvent, RunEventKind, ServerSnapshot, Threshold,
 };
 
 use super::controls::KEYS;
@@ -69,12 +69,12 @@ fn interval(second: u64) -> Interval {
     load.connect_failed.add("ECONNREFUSED", 12.min(users));
     load.errors.add(ErrorKind::ExpectTimeout, second / 20);
     for n in 1..=100u32 {
-        load.message.record_us(400 + second * 10 + u64::from(n) * u64::from(n));
-        load.connect.record_us(150 + u64::from(n) * 3);
+        load.times[Operation::Message].record_us(400 + second * 10 + u64::from(n) * u64::from(n));
+        load.times[Operation::Connect].record_us(150 + u64::from(n) * 3);
         load.lag.record_us(40);
     }
     if second.is_multiple_of(30) {
-        load.message.record_us(150_000);
+        load.times[Operation::Message].record_us(150_000);
     }
     let process = ProcessUse { cpu_user_us: second * 520_000, ..Default::default() };
     let server = Some(ServerSnapshot { process, ..Default::default() });
@@ -222,7 +222,7 @@ fn any_interval() -> impl Strategy<Value = Interval> {
                 ..Default::default()
             };
             let mut load = LoadInterval { phase: text.clone(), counters, ..Default::default() };
-            load.message.record_us(n[7]);
+            load.times[Operation::Message].record_us(n[7]);
             load.errors.add(&text, n[0] >> 8);
             let kind = RunEventKind::Steered { command: text };
             let events = vec![RunEvent::new(at_ms, kind)];

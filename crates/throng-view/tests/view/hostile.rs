@@ -49,10 +49,10 @@ fn sound() -> Vec<Value> {
         (load.process.pid, load.process.cpu_user_us) = (7, second * 500_000);
         load.errors.add("ECONNRESET", second);
         load.connect_failed.add(ErrorKind::ConnectTimeout, second);
-        load.connect.record_n(300, 10);
-        load.message.record_n(90_000, 50);
+        load.times[Operation::Connect].record_n(300, 10);
+        load.times[Operation::Message].record_n(90_000, 50);
         load.lag.record_n(40, 60);
-        load.unanswered[Operation::Message].record_n(3_000_000, 2);
+        load.times.unanswered[Operation::Message].record_n(3_000_000, 2);
         let mut server =
             ServerSnapshot { cores: 2, open_per_core: vec![n; 2], ..Default::default() };
         (server.counters.accepted, server.counters.open, server.process.pid) = (n, n, 8);

@@ -11,8 +11,8 @@ use std::thread;
 use crate::exposition::Exposition;
 use serde_json::Value;
 use throng_report::{
-    ClassCounters, CoreCounters, ErrorKind, Histogram, Interval, KernelCounters, LoadCounters,
-    LoadInterval, MachineInterval, MachineUse, Metric, ProbeCounters, ProcessMetric, ProcessUse,
+    ClassCounters, CoreCounters, ErrorKind, Interval, KernelCounters, LoadCounters, LoadInterval,
+    MachineInterval, MachineUse, Metric, Operation, ProbeCounters, ProcessMetric, ProcessUse,
     ServerCounters, ServerSnapshot, StepInterval,
 };
 use throng_view::metrics::{MetricsEndpoint, RunMetrics, ServerMetrics};
@@ -348,8 +348,6 @@ fn metrics_of(expression: &str) -> Vec<String> {
 
 /// Returns an interval in which everything was counted `n` times.
 fn interval(n: u64) -> Interval {
-    let mut connect = Histogram::new();
-    connect.record_n(700, n as u32);
     let counters = LoadCounters {
         connects_ok: n,
         connected: n,
@@ -362,10 +360,10 @@ fn interval(n: u64) -> Interval {
         counters,
         core: CoreCounters { bytes_received: n, ..Default::default() },
         probe: ProbeCounters { delivered: n, ..Default::default() },
-        connect,
         process: ProcessUse { pid: 7, cpu_user_us: n, rss_bytes: 5_000, ..Default::default() },
         ..Default::default()
     };
+    load.times[Operation::Connect].record_n(700, n as u32);
     load.connect_failed.add("ECONNREFUSED", n);
     load.errors.add(ErrorKind::ExpectTimeout, n);
     load.http_statuses.add("429", n);

@@ -112,7 +112,7 @@ fn waited_in_a_gap(run: &RunView<'_>, sample: &Sample, p99_us: u64) -> bool {
 
 /// Returns the round-trip time, as a connect takes it.
 fn way(sample: &Sample) -> Quantiles {
-    if sample.tcp.count > 0 { sample.tcp } else { sample.connect }
+    sample.latency(Operation::Tcp).or(sample.latency(Operation::Connect))
 }
 
 /// Returns the part of an operation that the server program answers: of a connect, the upgrade.
@@ -125,11 +125,11 @@ fn answered(sample: &Sample, operation: Operation) -> Quantiles {
 
 /// Returns the part of a WebSocket's connect that the server program answers.
 fn upgrade(sample: &Sample) -> Quantiles {
-    if sample.tcp.count == 0 {
+    let [connect, tcp] = [Operation::Connect, Operation::Tcp].map(|of| sample.latency(of));
+    if tcp.count == 0 {
         return Quantiles::default();
     }
-    let p99_us = sample.connect.p99_us.saturating_sub(sample.tcp.p99_us);
-    Quantiles { p99_us, ..sample.connect }
+    Quantiles { p99_us: connect.p99_us.saturating_sub(tcp.p99_us), ..connect }
 }
 
 /// The wait from which a single one counts: the server stopped for that long.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::{LoadInterval, StepInterval};
+use throng_report::{LoadInterval, Operation, StepInterval};
 
 use super::super::known_latency::KnownLatency;
 use super::line::Point;
@@ -74,18 +74,18 @@ impl K6Run {
                 }
                 self.load.connect_failed.add(text(reason), n);
             }
-            MetricUse::RequestDuration => self.load.http.record_us(us),
+            MetricUse::RequestDuration => self.load.times[Operation::Http].record_us(us),
             MetricUse::ConnectOfRequest if value > 0.0 => {
                 counters.http_connects += 1;
                 counters.connects_started += 1;
                 counters.connects_ok += 1;
-                self.load.connect.record_us(us);
+                self.load.times[Operation::Connect].record_us(us);
             }
             MetricUse::ConnectOfRequest => {}
             MetricUse::WebSocketConnect => {
                 counters.connects_started += 1;
                 counters.connects_ok += 1;
-                self.load.connect.record_us(us);
+                self.load.times[Operation::Connect].record_us(us);
             }
             MetricUse::FailedConnect(reason) => {
                 counters.connects_started += 1;
@@ -109,8 +109,8 @@ impl K6Run {
     pub(super) fn interval(&mut self, phase: &str) -> LoadInterval {
         let mut load = self.load.without_measured();
         phase.clone_into(&mut load.phase);
-        load.connect = std::mem::take(&mut self.load.connect);
-        load.http = std::mem::take(&mut self.load.http);
+        load.times[Operation::Connect] = std::mem::take(&mut self.load.times[Operation::Connect]);
+        load.times[Operation::Http] = std::mem::take(&mut self.load.times[Operation::Http]);
         let mut values = std::mem::take(&mut self.steps);
         for (number, done) in &self.done {
             let name = self.names.texts[*number].clone();

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use throng_import::import_log;
-use throng_report::Summary;
+use throng_report::{Operation, Summary};
 
 use super::{assert_whole, import, import_text, last, show, text_of};
 
@@ -46,7 +46,7 @@ fn a_period_has_its_percentiles_and_the_whole_run_those_of_the_report() {
             let ms = known.named(name).unwrap() / 1_000.0;
             assert!((ms - given[name].as_f64().unwrap()).abs() < 1e-6, "{name}");
         }
-        assert!(load.http.is_empty(), "no histogram is made up");
+        assert!(load.times[Operation::Http].is_empty(), "no histogram is made up");
     }
     let spans: Vec<_> = run.intervals.iter().map(|interval| interval.span_ms).collect();
     assert_eq!(spans, [0, 7_900, 10_000, 1_400]);

@@ -6,7 +6,7 @@ use super::*;
 use crate::compare::RunSample;
 use crate::render::{compare_markdown, compare_text};
 use crate::runfile::{RunEndReason, RunHeader, ScenarioSource};
-use crate::{ErrorKind, Interval, LoadInterval, SummaryFold};
+use crate::{ErrorKind, Interval, LoadInterval, Operation, SummaryFold};
 
 /// A made-up run: how it differs from a run of 60 s with 100 connects and 1,000 messages a second.
 #[derive(Clone, Debug)]
@@ -67,8 +67,12 @@ impl MadeUp {
             load.process.pid = 1;
             load.process.cpu_user_us += 20_000 + random.below(2_000);
             load.lag.record_n(20, 100);
-            (0..100).for_each(|_| load.connect.record_us(latency(&mut random, delay_us / 4.0)));
-            (0..500).for_each(|_| load.message.record_us(latency(&mut random, delay_us)));
+            (0..100).for_each(|_| {
+                load.times[Operation::Connect].record_us(latency(&mut random, delay_us / 4.0))
+            });
+            (0..500).for_each(|_| {
+                load.times[Operation::Message].record_us(latency(&mut random, delay_us))
+            });
             let load = Some(load.clone());
             let (at_ms, span_ms) = (second * 1_000, 1_000);
             intervals.push(Interval { at_ms, span_ms, load, ..Interval::default() });

@@ -6,8 +6,8 @@ use super::super::memory::MemoryFold;
 use super::ratio;
 use crate::validity::LAG_DEGRADED_US;
 use crate::{
-    ArrivalLatencies, ErrorKind, Histogram, LatencyStats, LoadInterval, Merge, PerOperation,
-    ProbeReport, STEP_NAMES_MAX, UnansweredWaits,
+    ArrivalLatencies, ErrorKind, Histogram, LatencyStats, LoadInterval, Merge, OperationTimes,
+    ProbeReport, STEP_NAMES_MAX,
 };
 
 /// The generator's intervals so far.
@@ -17,9 +17,7 @@ pub(super) struct LoadFold {
     /// The last interval, without its histograms.
     pub(super) last: LoadInterval,
     pub(super) errors: crate::Tally,
-    /// The latencies until the generator read the answers.
-    pub(super) seen: PerOperation<Histogram>,
-    pub(super) from_send: Histogram,
+    pub(super) times: OperationTimes,
     /// The latencies by the better clock, each answer once.
     pub(super) arrival: ArrivalLatencies,
     /// Whether the file has latencies by the kernel's clock.
@@ -28,7 +26,6 @@ pub(super) struct LoadFold {
     /// The largest lag, and the end of its interval.
     pub(super) lag_us_most: u64,
     pub(super) lag_most_at_ms: Option<u64>,
-    pub(super) unanswered: UnansweredWaits,
     pub(super) latency_stats: BTreeMap<String, LatencyStats>,
     /// The latest report of each probe.
     pub(super) probes: BTreeMap<u64, ProbeReport>,
@@ -57,14 +54,10 @@ impl LoadFold {
         if load.lag.percentile(99.0) > LAG_DEGRADED_US && !load.is_leaving() {
             self.backlog_grown_late += backlog(now).saturating_sub(backlog(before));
         }
-        for (operation, seen) in self.seen.iter_mut() {
-            seen.merge(load.seen(operation));
-        }
-        self.from_send.merge(&load.from_send);
+        self.times.merge(&load.times);
         self.arrival.merge_best(load);
         self.is_stamped |= !load.arrival.is_empty();
         self.lag.merge(&load.lag);
-        self.unanswered.merge(&load.unanswered);
         for (name, stats) in &load.latency_stats {
             let has_room = self.latency_stats.len() < LATENCY_NAMES_MAX;
             if has_room || self.latency_stats.contains_key(name) {

@@ -70,7 +70,7 @@ fn connects_then_messages() -> Summary {
         ..Default::default()
     };
     let mut first = load(at(1000, 0), 30_000, 1_250_000);
-    first.connect.record_n(400, 1000);
+    first.times[Operation::Connect].record_n(400, 1000);
     first.lag.record_n(20, 1000);
     run(vec![
         of_load(load(LoadCounters { users_intended: 0, ..at(0, 0) }, 10_000, 1_000_000)),
@@ -302,7 +302,7 @@ fn the_json_has_the_documented_fields_and_comes_back() {
 fn read_late(lag_us: u64, by_own_clock: u64) -> Summary {
     let counters = LoadCounters { messages_answered: 2_000, ..LoadCounters::default() };
     let mut late = load(counters, 0, 0);
-    late.message.record_n(70_000, 2_000);
+    late.times[Operation::Message].record_n(70_000, 2_000);
     late.arrival[Operation::Message].record_n(1_000, 2_000);
     late.arrival.by_own_clock = by_own_clock;
     late.lag.record_n(lag_us, 2_000);
@@ -326,8 +326,8 @@ fn a_latency_ends_when_the_answer_arrived_and_both_clocks_are_shown() {
 #[test]
 fn arrivals_of_a_part_of_the_answers_stand_for_no_other_answers() {
     let mut load = load(LoadCounters::default(), 0, 0);
-    load.message.record_n(2_000, 1_999);
-    load.message.record_us(5_000_000);
+    load.times[Operation::Message].record_n(2_000, 1_999);
+    load.times[Operation::Message].record_us(5_000_000);
     load.arrival[Operation::Message].record_n(1_000, 1_999);
     assert!(!load.clocks_agree());
     let summary = run(vec![of_load(LoadInterval::default()), of_load(load)]);

@@ -60,7 +60,8 @@ fn all_are(histogram: &Histogram, us: u64) {
 fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
     check(4, |sim| {
         let stats = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
+        let (seen, arrived) =
+            (&stats.times[Operation::Message], &stats.arrival[Operation::Message]);
         assert!(seen.count() > 1_000);
         assert_eq!(seen.count(), arrived.count());
         all_are(arrived, micros(ROUND_TRIP + SERVICE));
@@ -79,7 +80,7 @@ fn a_late_send_is_in_the_latency_and_in_the_lag() {
         assert!(arrived.percentile(0.0) >= least - 2, "{}", arrived.percentile(0.0));
         assert!(arrived.max() <= lag.max() + least + 20, "{} {}", arrived.max(), lag.max());
         assert!(
-            stats.seen[Operation::Message].max() > arrived.max(),
+            stats.times[Operation::Message].max() > arrived.max(),
             "the generator read late too"
         );
     });
@@ -98,7 +99,7 @@ fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
         assert!(tcp.percentile(0.0) >= micros(ROUND_TRIP) - 1, "{}", tcp.percentile(0.0));
         assert!(tcp.max() <= lag.max() + micros(ROUND_TRIP) + 20, "{} {}", tcp.max(), lag.max());
         assert!(
-            stats.seen[Operation::Connect].percentile(50.0)
+            stats.times[Operation::Connect].percentile(50.0)
                 > stats.arrival[Operation::Connect].percentile(50.0)
         );
     });
@@ -109,7 +110,8 @@ fn without_stamps_both_latencies_use_the_generators_clock() {
     check(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let stats = play(sim, echo(), LATE, CLOSED);
-        let (seen, arrived) = (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
+        let (seen, arrived) =
+            (&stats.times[Operation::Message], &stats.arrival[Operation::Message]);
         for percent in [0.0, 50.0, 99.0, 100.0] {
             assert_eq!(seen.percentile(percent), arrived.percentile(percent));
         }
@@ -176,7 +178,7 @@ fn percentiles_of_a_late_generator_in_a_room_of_twenty_are_between_the_servers_a
         let noted = Rc::clone(&room.service);
         let stats = play(sim, room, LATE, CHAT);
         let (noted, seen, arrived) =
-            (noted.borrow(), &stats.seen[Operation::Message], &stats.arrival[Operation::Message]);
+            (noted.borrow(), &stats.times[Operation::Message], &stats.arrival[Operation::Message]);
         assert!(noted.is_at_most(arrived) && arrived.is_at_most(seen));
     });
 }
@@ -188,9 +190,9 @@ fn no_latency_until_the_arrival_exceeds_the_one_until_the_read_whatever_is_stamp
             sim.set_faults(Faults { no_stamp, ..Faults::none() });
             let stats = play(sim, uneven(To::Everyone).stalling(50, LATE), LATE, CHAT);
             let pairs = [
-                (&stats.seen[Operation::Message], &stats.arrival[Operation::Message]),
-                (&stats.seen[Operation::Connect], &stats.arrival[Operation::Connect]),
-                (&stats.seen[Operation::Tcp], &stats.arrival[Operation::Tcp]),
+                (&stats.times[Operation::Message], &stats.arrival[Operation::Message]),
+                (&stats.times[Operation::Connect], &stats.arrival[Operation::Connect]),
+                (&stats.times[Operation::Tcp], &stats.arrival[Operation::Tcp]),
             ];
             for (seen, arrived) in pairs {
                 assert!(seen.count() > 0 && arrived.is_at_most(seen), "{seen:?} {arrived:?}");

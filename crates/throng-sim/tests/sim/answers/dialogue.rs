@@ -46,7 +46,7 @@ fn answers_that_may_belong_to_other_users_are_counted() {
         assert!(doubtful > 0.9, "{doubtful} {counters:?}");
         assert!(counters.messages_unasked > 10 * counters.messages_answered, "{counters:?}");
         // No answer arrived before its request.
-        assert!(stats.seen[Operation::Message].percentile(10.0) > 0);
+        assert!(stats.times[Operation::Message].percentile(10.0) > 0);
         assert_eq!(counters.answers_out_of_step, 0);
     });
 }
@@ -74,9 +74,11 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
     check(2, move |sim| {
         let stats = play(sim, room(Duration::from_millis(1_500)), ON_TIME, &scenario);
         assert_eq!((errors(&stats), stats.counters.answers_doubtful), (0, 0));
-        assert!(stats.seen[Operation::Message].count() > 200);
-        let ends =
-            [stats.seen[Operation::Message].percentile(0.0), stats.seen[Operation::Message].max()];
+        assert!(stats.times[Operation::Message].count() > 200);
+        let ends = [
+            stats.times[Operation::Message].percentile(0.0),
+            stats.times[Operation::Message].max(),
+        ];
         assert!(ends.iter().all(|us| us.abs_diff(1_500_100) < 3_000), "{ends:?}");
     });
 }
@@ -130,11 +132,11 @@ user:
         assert_eq!(stats.counters.answers_out_of_step, 0);
         // The second latency counts from the first answer, as for two messages in a row.
         assert!(
-            stats.seen[Operation::Message].max().abs_diff(150_100) < 1_000,
+            stats.times[Operation::Message].max().abs_diff(150_100) < 1_000,
             "{}",
-            stats.seen[Operation::Message].max()
+            stats.times[Operation::Message].max()
         );
-        assert!(stats.seen[Operation::Message].percentile(90.0).abs_diff(100_100) < 1_000);
+        assert!(stats.times[Operation::Message].percentile(90.0).abs_diff(100_100) < 1_000);
     });
 }
 
@@ -182,9 +184,9 @@ fn an_answer_that_is_lost_costs_a_time_out_and_no_other_answer() {
 #[track_caller]
 fn all_took(stats: &CoreStats, ms: u64, count: u64) {
     let ends =
-        [stats.seen[Operation::Message].percentile(0.0), stats.seen[Operation::Message].max()];
+        [stats.times[Operation::Message].percentile(0.0), stats.times[Operation::Message].max()];
     assert!(ends.iter().all(|us| us.abs_diff(1_000 * ms + 100) < 2_000), "{ends:?}");
-    assert_eq!(stats.seen[Operation::Message].count(), count);
+    assert_eq!(stats.times[Operation::Message].count(), count);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_report::{Merge, ProbeCounters};
+use throng_report::{Merge, Operation, ProbeCounters};
 use throng_sim::{Faults, check};
 
 use super::server::{Deliver, Script};
@@ -40,10 +40,13 @@ fn every_user_gets_every_probe_under_all_network_faults() {
         let probes: Vec<_> = totals.probes.values().collect();
         assert_eq!(of(&probes, |probe| probe.sent), [1; 6], "{totals:?}");
         assert_eq!(of(&probes, |probe| probe.delivered), [60; 6], "{totals:?}");
-        assert_eq!(totals.broadcast.count(), 360);
+        assert_eq!(totals.times[Operation::Broadcast].count(), 360);
         assert_eq!(totals.counters.joins_ok, 60);
-        assert_eq!(totals.connect.count(), 60);
-        assert!(totals.tcp.percentile(50.0) <= totals.connect.percentile(50.0));
+        assert_eq!(totals.times[Operation::Connect].count(), 60);
+        assert!(
+            totals.times[Operation::Tcp].percentile(50.0)
+                <= totals.times[Operation::Connect].percentile(50.0)
+        );
     });
 }
 

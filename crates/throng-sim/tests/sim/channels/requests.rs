@@ -1,7 +1,7 @@
 //! Joins, pushes and leaves, and all answers of a server to them.
 
 use std::time::Duration;
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use throng_sim::{Sim, check};
 
@@ -37,7 +37,10 @@ fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between()
             // Ten times: the answer to the join, three times five messages, the answer to the
             // leave, and the close of the channel.
             assert_eq!(counters.messages_received, 10 * (1 + 15 + 2));
-            assert_eq!((totals.join.count(), totals.push.count()), (10, 50));
+            assert_eq!(
+                (totals.times[Operation::Join].count(), totals.times[Operation::Push].count()),
+                (10, 50)
+            );
         });
     }
 }
@@ -82,7 +85,10 @@ fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
                 "{policy}: {totals:?}"
             );
             assert_eq!(totals.errors.total(), totals.counters.connects_failed, "{policy}");
-            assert_eq!((totals.counters.connects_ok, totals.connect.count()), (0, 0));
+            assert_eq!(
+                (totals.counters.connects_ok, totals.times[Operation::Connect].count()),
+                (0, 0)
+            );
         });
     }
 }

@@ -13,7 +13,7 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{Histogram, LoadCounters, Merge, Operation, ProbeCounters, Tally};
+use throng_report::{LoadCounters, Merge, Operation, OperationTimes, ProbeCounters, Tally};
 use throng_sim::{Sim, SimCoresOptions, SimDriver};
 
 use super::server::{Script, Scripted, server_addr};
@@ -111,17 +111,10 @@ impl World {
             for (why, count) in &stats.connect_failures {
                 totals.errors.add(why.to_string(), *count);
             }
-            for (sum, part) in [
-                (&mut totals.join, &stats.seen[Operation::Join]),
-                (&mut totals.push, &stats.seen[Operation::Push]),
-                (&mut totals.connect, &stats.seen[Operation::Connect]),
-                (&mut totals.tcp, &stats.seen[Operation::Tcp]),
-            ] {
-                sum.merge(part);
-            }
+            totals.times.merge(&stats.times);
             for tally in &stats.probes {
                 totals.probes.entry(tally.number).or_default().merge(&tally.counters);
-                totals.broadcast.merge(&tally.latency);
+                totals.times[Operation::Broadcast].merge(&tally.latency);
             }
         }
         totals
@@ -133,10 +126,6 @@ impl World {
 pub(crate) struct Totals {
     pub(crate) counters: LoadCounters,
     pub(crate) errors: Tally,
-    pub(crate) connect: Histogram,
-    pub(crate) tcp: Histogram,
-    pub(crate) join: Histogram,
-    pub(crate) push: Histogram,
-    pub(crate) broadcast: Histogram,
+    pub(crate) times: OperationTimes,
     pub(crate) probes: BTreeMap<u32, ProbeCounters>,
 }

@@ -36,9 +36,12 @@ fn a_connect_without_an_answer_counts_as_waiting() {
         // more.
         assert_eq!((c.connects_waiting, c.connects_failed, c.users_cut), (20, 0, 20), "{c:?}");
         assert_eq!((c.users_waiting, c.users_failed), (0, 0));
-        assert!(totals.unanswered[Operation::Connect].percentile(1.0) > 3_000_000, "{totals:?}");
-        assert!(totals.connect.max() < 10_000, "every answer was immediate");
-        assert!(totals.unanswered[Operation::Tcp].is_empty(), "TCP is the connect itself");
+        assert!(
+            totals.times.unanswered[Operation::Connect].percentile(1.0) > 3_000_000,
+            "{totals:?}"
+        );
+        assert!(totals.times[Operation::Connect].max() < 10_000, "every answer was immediate");
+        assert!(totals.times.unanswered[Operation::Tcp].is_empty(), "TCP is the connect itself");
     });
 }
 
@@ -52,11 +55,11 @@ fn an_upgrade_without_an_answer_counts_as_waiting_separately() {
         // Four of them were in the accept queue, so that TCP was established; the others waited for
         // TCP.
         assert_eq!(
-            (c.upgrades_waiting, totals.unanswered[Operation::Tcp].count()),
+            (c.upgrades_waiting, totals.times.unanswered[Operation::Tcp].count()),
             (4, 16),
             "{c:?}"
         );
-        assert_eq!(totals.unanswered[Operation::Connect].count(), 20);
+        assert_eq!(totals.times.unanswered[Operation::Connect].count(), 20);
     });
 }
 
@@ -70,8 +73,8 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
         assert_eq!((c.joins_waiting, c.users_waiting, c.users_cut), (20, 20, 20), "{c:?}");
         assert_eq!(
             (
-                totals.unanswered[Operation::Join].count(),
-                totals.unanswered[Operation::Message].count()
+                totals.times.unanswered[Operation::Join].count(),
+                totals.times.unanswered[Operation::Message].count()
             ),
             (20, 0)
         );
@@ -83,10 +86,10 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
         let c = &totals.counters;
         assert_eq!((c.pushes_waiting, c.turns_waiting), (20, 60), "{c:?}");
         // The push that was sent in the fifth second before the end, and the three turns after it.
-        assert_eq!(totals.unanswered[Operation::Push].count(), 80);
+        assert_eq!(totals.times.unanswered[Operation::Push].count(), 80);
         assert!(
-            totals.unanswered[Operation::Message].is_empty()
-                && totals.unanswered[Operation::Join].is_empty()
+            totals.times.unanswered[Operation::Message].is_empty()
+                && totals.times.unanswered[Operation::Join].is_empty()
         );
     });
 }
@@ -111,11 +114,11 @@ fn a_request_without_an_answer_counts_separately() {
         let c = &totals.counters;
         assert_eq!((c.http_waiting, c.users_waiting, c.turns_waiting), (20, 20, 60), "{c:?}");
         assert_eq!(
-            (c.http_connects, totals.unanswered[Operation::Http].count()),
+            (c.http_connects, totals.times.unanswered[Operation::Http].count()),
             (20, 80),
             "{c:?}"
         );
-        assert!(totals.unanswered[Operation::Message].is_empty());
+        assert!(totals.times.unanswered[Operation::Message].is_empty());
     });
     check(3, |sim| {
         let user = "user: [repeat: {times: 100, do: [get: {path: /a, timeout: 2s}, wait: 100ms]}]\n\
@@ -148,7 +151,7 @@ fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
         let totals = stalled(sim, Speaks::Phoenix, user);
         let c = &totals.counters;
         assert_eq!((c.joins_failed, c.joins_waiting, c.users_failed), (20, 0, 20), "{c:?}");
-        let waits = &totals.unanswered[Operation::Join];
+        let waits = &totals.times.unanswered[Operation::Join];
         assert_eq!(waits.count(), 20);
         assert!(waits.percentile(0.0) >= 2_000_000 && waits.max() < 2_020_000, "{waits:?}");
     });
@@ -174,10 +177,13 @@ fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
             );
             // User k began after k/20 s: ten turns each came due in ten seconds.
             assert_eq!((c.turns_intended, c.turns_started, c.turns_failed), (200, 140, 0), "{c:?}");
-            assert_eq!(totals.unanswered[Operation::Message].count(), 80);
-            assert_eq!(by_second(&totals.unanswered[Operation::Message]), [20, 20, 20, 20, 0]);
+            assert_eq!(totals.times.unanswered[Operation::Message].count(), 80);
+            assert_eq!(
+                by_second(&totals.times.unanswered[Operation::Message]),
+                [20, 20, 20, 20, 0]
+            );
             assert_eq!(c.messages_answered + c.messages_waiting, 140);
-            let late = totals.unanswered[Operation::Message].max();
+            let late = totals.times.unanswered[Operation::Message].max();
             assert!((3_900_000..4_010_000).contains(&late), "{late}");
         });
     }
@@ -201,7 +207,7 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
             "{totals:?}"
         );
         assert_eq!((c.messages_failed, c.users_failed), (10, 10));
-        let ages = &totals.unanswered[Operation::Message];
+        let ages = &totals.times.unanswered[Operation::Message];
         let times_out = ages.iter().filter(|(us, _)| (1_990_000..2_020_000).contains(us));
         assert_eq!(times_out.map(|(_, n)| n).sum::<u32>(), 10, "{totals:?}");
         // They pause and connect again: four fit into the accept queue, and wait for their first
@@ -240,10 +246,10 @@ fn a_user_whose_peer_does_not_read_is_counted_and_timed() {
         assert_eq!((c.sends_waiting, c.messages_waiting, c.users_cut), (20, 0, 20), "{c:?}");
         assert_eq!(c.turns_started, c.messages_sent + c.sends_waiting, "a turn is a message");
         assert_eq!(
-            totals.unanswered[Operation::Message].count(),
+            totals.times.unanswered[Operation::Message].count(),
             c.sends_waiting + c.turns_waiting
         );
-        assert!(totals.unanswered[Operation::Message].max() > 3_000_000, "{totals:?}");
+        assert!(totals.times.unanswered[Operation::Message].max() > 3_000_000, "{totals:?}");
     });
 }
 
@@ -260,9 +266,9 @@ fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
         assert_eq!((c.iterations, c.users_finished, c.users_failed), (50, 30, 0), "{c:?}");
         assert_eq!((c.users_cut, c.connects_waiting + c.messages_waiting), (20, 20), "{c:?}");
         // They had ten seconds after the last phase.
-        let waited = totals.unanswered[Operation::Connect]
+        let waited = totals.times.unanswered[Operation::Connect]
             .max()
-            .max(totals.unanswered[Operation::Message].max());
+            .max(totals.times.unanswered[Operation::Message].max());
         assert!((11_900_000..12_100_000).contains(&waited), "{waited}");
     });
 }
@@ -307,7 +313,7 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
             (50, 30 + c.turns_started - 30, c.turns_waiting)
         );
         assert!(c.turns_waiting >= 10, "{c:?}");
-        assert!(totals.unanswered[Operation::Message].max() > 3_000_000, "{totals:?}");
+        assert!(totals.times.unanswered[Operation::Message].max() > 3_000_000, "{totals:?}");
     });
 }
 
@@ -369,7 +375,7 @@ fn a_fast_loop_that_missed_millions_of_turns_counts_all_of_them() {
         let c = &totals.counters;
         assert!((59_900_000..=60_000_000).contains(&c.turns_intended), "{c:?}");
         assert_eq!(
-            totals.unanswered[Operation::Message].count(),
+            totals.times.unanswered[Operation::Message].count(),
             c.turns_waiting + c.messages_waiting
         );
         // No turn of the core for each of the thirty million turns that were missed, twice.
@@ -387,7 +393,7 @@ fn a_connect_after_a_rest_counts_from_the_end_of_the_rest() {
         let totals = world.finish(sim);
         assert!(totals.errors.get(ErrorKind::ExpectMismatch) > 500, "{totals:?}");
         // 100 us there and back; a coarse timer would add up to 8.4 ms.
-        assert!(totals.connect.max() < 1_000, "{totals:?}");
+        assert!(totals.times[Operation::Connect].max() < 1_000, "{totals:?}");
         assert!(totals.lag.max() < 1_000, "{totals:?}");
         assert!(totals.lag.count() > 500, "the end of a rest is the generator's own");
     });

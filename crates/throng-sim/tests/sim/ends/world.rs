@@ -14,7 +14,7 @@ use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
 use throng_report::{
-    ClassCounters, Histogram, LoadCounters, Merge, Operation, Tally, UnansweredWaits,
+    ClassCounters, Histogram, LoadCounters, Merge, Operation, OperationTimes, Tally,
 };
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
 
@@ -166,14 +166,8 @@ pub(crate) struct Totals {
     pub(crate) classes: Vec<ClassCounters>,
     pub(crate) errors: Tally,
     pub(crate) failed: Tally,
-    pub(crate) connect: Histogram,
-    pub(crate) tcp: Histogram,
-    pub(crate) message: Histogram,
-    pub(crate) join: Histogram,
-    pub(crate) push: Histogram,
-    pub(crate) http: Histogram,
+    pub(crate) times: OperationTimes,
     pub(crate) lag: Histogram,
-    pub(crate) unanswered: UnansweredWaits,
 }
 
 impl Totals {
@@ -187,18 +181,8 @@ impl Totals {
         for (why, count) in &stats.connect_failures {
             self.failed.add(why.to_string(), *count);
         }
-        for (sum, part) in [
-            (&mut self.connect, &stats.seen[Operation::Connect]),
-            (&mut self.tcp, &stats.seen[Operation::Tcp]),
-            (&mut self.message, &stats.seen[Operation::Message]),
-            (&mut self.join, &stats.seen[Operation::Join]),
-            (&mut self.push, &stats.seen[Operation::Push]),
-            (&mut self.http, &stats.seen[Operation::Http]),
-            (&mut self.lag, &stats.lag),
-        ] {
-            sum.merge(part);
-        }
-        self.unanswered.merge(&stats.unanswered);
+        self.times.merge(&stats.times);
+        self.lag.merge(&stats.lag);
     }
 
     /// Asserts that everything that was begun has one outcome, and that every outcome is in its
@@ -207,25 +191,12 @@ impl Totals {
     pub(crate) fn close(&self) {
         let c = &self.counters;
         assert_eq!((c.users_active, c.connected, c.joined), (0, 0, 0), "{self:?}");
+        for operation in Operation::ALL {
+            let counts = operation.counts(c).unwrap_or_default();
+            assert!(counts.is_closed(), "{operation}: {counts:?} in {self:?}");
+        }
         for (what, begun, ends) in [
             ("iterations", c.iterations, [c.users_finished, c.users_failed, c.users_cut]),
-            (
-                "connects",
-                c.connects_started,
-                [c.connects_ok, c.connects_failed, c.connects_waiting],
-            ),
-            (
-                "messages",
-                c.messages_expected,
-                [c.messages_answered, c.messages_failed, c.messages_waiting],
-            ),
-            ("joins", c.joins_started, [c.joins_ok, c.joins_failed, c.joins_waiting]),
-            (
-                "pushes",
-                c.pushes_sent - c.pushes_without_reply,
-                [c.pushes_ok, c.pushes_failed, c.pushes_waiting],
-            ),
-            ("requests", c.http_started, [c.http_ok, c.http_failed, c.http_waiting]),
             ("turns", c.turns_intended, [c.turns_started, c.turns_failed, c.turns_waiting]),
         ] {
             assert_eq!(begun, ends.iter().sum::<u64>(), "{what}: {ends:?} in {self:?}");
@@ -238,7 +209,7 @@ impl Totals {
                 ends.iter().sum::<u64>(),
                 "upgrades: {ends:?} in {self:?}"
             );
-            assert_eq!(c.upgrades_started, self.tcp.count());
+            assert_eq!(c.upgrades_started, self.times[Operation::Tcp].count());
         }
         let of_classes = |get: fn(&ClassCounters) -> u64| self.classes.iter().map(get).sum::<u64>();
         assert_eq!(of_classes(|class| class.users_started), c.iterations);
@@ -247,14 +218,15 @@ impl Totals {
         assert_eq!(of_classes(|class| class.users_cut), c.users_cut);
         // The connects of requests before an upgrade have no histogram.
         let of_requests = if c.upgrades_started > 0 { c.http_connects } else { 0 };
-        for (what, histogram, count) in [
-            ("connects", &self.connect, c.connects_ok - of_requests),
-            ("messages", &self.message, c.messages_answered - c.answers_out_of_step),
-            ("joins", &self.join, c.joins_ok),
-            ("pushes", &self.push, c.pushes_ok),
-            ("requests", &self.http, c.http_ok),
-        ] {
-            assert_eq!(histogram.count(), count, "{what}: {self:?}");
+        for (operation, seen) in self.times.seen.iter() {
+            let without_latency = match operation {
+                Operation::Connect => of_requests,
+                Operation::Message => c.answers_out_of_step,
+                _ => 0,
+            };
+            if let Some(counts) = operation.counts(c) {
+                assert_eq!(seen.count(), counts.ok - without_latency, "{operation}: {self:?}");
+            }
         }
         assert_eq!(self.waits(), self.unanswered_count(), "{self:?}");
     }
@@ -263,12 +235,8 @@ impl Totals {
     fn waits(&self) -> u64 {
         let c = &self.counters;
         // A connect for a request is a part of the request's wait.
-        let waiting = (c.connects_waiting - c.http_connects_waiting)
-            + c.messages_waiting
-            + c.joins_waiting
-            + c.pushes_waiting
-            + c.http_waiting
-            + c.sends_waiting;
+        let waiting: u64 = Operation::ALL.iter().filter_map(|of| Some(of.counts(c)?.waiting)).sum();
+        let waiting = waiting - c.http_connects_waiting + c.sends_waiting;
         let timed_out = [
             ErrorKind::ExpectTimeout.name(),
             ErrorKind::JoinTimeout.name(),
@@ -282,7 +250,8 @@ impl Totals {
 
     /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let whole = self.unanswered.iter().filter(|(operation, _)| *operation != Operation::Tcp);
+        let whole =
+            self.times.unanswered.iter().filter(|(operation, _)| *operation != Operation::Tcp);
         whole.map(|(_, histogram)| histogram.count()).sum()
     }
 }

@@ -38,7 +38,7 @@ user: [connect, {barrier: {name: start, users: 5}}, {send: hi}, {expect: hi}, st
         let waited_s = load.cue_waits_us as f64 / 1e6;
         assert!((19.0..21.0).contains(&waited_s), "{waited_s}");
         let latency_us =
-            pair.core_stats().iter().map(|stats| stats.seen[Operation::Message].max()).max();
+            pair.core_stats().iter().map(|stats| stats.times[Operation::Message].max()).max();
         assert!(latency_us < Some(100_000), "{latency_us:?}");
         pair.finish(sim, Duration::from_secs(60));
         // Those of the last group, which was never complete.

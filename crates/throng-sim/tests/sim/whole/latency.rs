@@ -25,8 +25,8 @@ fn measured(delay: Duration) -> [Histogram; 2] {
     assert_eq!(pair.errors(), 0);
     let mut both = [Histogram::new(), Histogram::new()];
     for stats in pair.core_stats() {
-        both[0].merge(&stats.seen[Operation::Connect]);
-        both[1].merge(&stats.seen[Operation::Message]);
+        both[0].merge(&stats.times[Operation::Connect]);
+        both[1].merge(&stats.times[Operation::Message]);
     }
     both
 }
