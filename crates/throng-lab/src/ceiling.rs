@@ -57,7 +57,7 @@ impl Default for CeilingOptions {
     fn default() -> Self {
         Self {
             length: Duration::from_secs(2),
-            protocol: Protocol::Tcp,
+            protocol: Protocol::default(),
             traffic: Traffic::Silent,
             cores: None,
             users_most: USERS_MOST,

@@ -4,7 +4,6 @@ use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
     MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
 };
-use throng_load::program::Protocol;
 use throng_load::run::LoadPlan;
 use throng_load::scenario::Reach;
 
@@ -30,11 +29,7 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
     };
     Requirements {
         cores: cores.map(|cores| cores as u64),
-        user_bytes: match load.program().protocol() {
-            // Between two requests, an HTTP connection has no buffer either.
-            Protocol::Tcp | Protocol::Http => Requirements::TCP_USER_BYTES,
-            Protocol::Ws | Protocol::Phoenix => Requirements::WEBSOCKET_USER_BYTES,
-        },
+        user_bytes: load.program().protocol().user_bytes,
         // The contexts of compressed messages have a line of their own.
         held_bytes: load
             .held_bytes_most()

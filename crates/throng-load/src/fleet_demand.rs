@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::capacity::Demand;
-use crate::program::{LimitScope, LimitedAction, OpSum, Program, Protocol};
+use crate::program::{LimitScope, LimitedAction, OpSum, Program};
 use crate::scenario::{Model, Phase};
 use crate::schedule;
 
@@ -33,15 +33,11 @@ impl FleetDemand {
         let limit = |action| limit_per_s(program, action, connections);
         let replaces = program.classes().iter().any(|class| class.sum.replaces);
         let arrivals = starts_per_s.map(|starts| if replaces { 2.0 * starts } else { starts });
-        let request = match program.protocol() {
-            Protocol::Http => LimitedAction::Request,
-            Protocol::Tcp | Protocol::Ws | Protocol::Phoenix => LimitedAction::Send,
-        };
         let messages = messages_per_s(program, starts_per_s, connections);
         Self {
             connections,
             arrivals_per_s: lower(arrivals, limit(LimitedAction::Connect)),
-            messages_per_s: lower(messages, limit(request)),
+            messages_per_s: lower(messages, limit(program.protocol().limits[0])),
         }
     }
 }

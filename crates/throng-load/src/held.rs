@@ -2,9 +2,9 @@
 //! run may need.
 
 use crate::capacity::Demand;
-use crate::program::{Program, Protocol};
+use crate::program::Program;
+use crate::protocols::MessageForm;
 use crate::scenario::Phase;
-use crate::user;
 
 /// Returns the bytes that all users of a core may hold together, where a run has so many cores on
 /// all its machines: those of the scenario, or [`HELD_BYTES_MAX`]. Many users may hold
@@ -26,14 +26,11 @@ pub(crate) fn most_held(
     cores: usize,
     held_bytes_max: u64,
 ) -> u64 {
-    let each = match program.protocol() {
-        Protocol::Tcp => TCP_BYTES_MAX,
-        Protocol::Http => HTTP_BYTES_MAX,
-        Protocol::Ws | Protocol::Phoenix => MESSAGE_BYTES_MAX as u64,
-    };
-    let receives = program.protocol() != Protocol::Tcp
+    let protocol = program.protocol();
+    // Of a stream, only what a step expects is kept.
+    let receives = protocol.messages != MessageForm::Bytes
         || (0..program.classes().len()).any(|class| program.expects(class));
-    let each = if receives { each } else { 0 };
+    let each = if receives { protocol.held_bytes_max } else { 0 };
     connections.saturating_mul(each).min(held_bytes_max.saturating_mul(cores as u64))
 }
 
@@ -45,16 +42,11 @@ pub const HELD_BYTES_MAX: u64 = 64 << 20;
 /// Bytes of each planned user of a core, if they are more together: enough for what users capture,
 /// and for the heads of their answers.
 pub const HELD_BYTES_EACH: u64 = 4 << 10;
-/// What a user of TCP holds at most: unread data, and an answer of which it keeps a part.
-const TCP_BYTES_MAX: u64 = (user::INBOX_BYTES_MAX + user::ANSWER_BYTES_MAX) as u64;
-/// What a user of HTTP holds at most: the head of an answer and its body.
-const HTTP_BYTES_MAX: u64 =
-    (throng_proto::http::HEAD_BYTES_MAX + throng_proto::http::BODY_BYTES_MAX) as u64;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Scenario;
+    use crate::scenario::{Protocol, Scenario};
 
     fn compiled(text: &str) -> (Program, Vec<Phase>) {
         let scenario = Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -90,8 +82,11 @@ mod tests {
         };
         assert_eq!(most("ws://h:1/", "[connect, stay]", 3), 48 << 20);
         assert_eq!(most("ws://h:1/", "[connect, stay]", 1_000), 128 << 20);
-        assert_eq!(most("http://h:1", "[get: /]", 2), 2 * HTTP_BYTES_MAX);
-        assert_eq!(most("tcp://h:1", "[connect, expect: a]", 100), 100 * TCP_BYTES_MAX);
+        assert_eq!(most("http://h:1", "[get: /]", 2), 2 * Protocol::Http.held_bytes_max);
+        assert_eq!(
+            most("tcp://h:1", "[connect, expect: a]", 100),
+            100 * Protocol::Tcp.held_bytes_max
+        );
         assert_eq!(most("tcp://h:1", "[connect, stay]", 100), 0, "nothing is kept");
     }
 }

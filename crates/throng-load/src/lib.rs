@@ -15,6 +15,7 @@ pub mod generator;
 mod held;
 pub mod peers;
 pub mod program;
+pub mod protocols;
 pub mod run;
 pub mod scenario;
 pub mod schedule;

@@ -45,6 +45,7 @@ pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
 pub use cue::{Cue, CueKind};
+pub(crate) use describe::TCP_CONNECTION;
 pub use dialogue::NextAnswer;
 pub use event_pattern::EventPattern;
 pub use handshake::Handshake;

@@ -47,6 +47,7 @@ mod variable_parser;
 mod yaml_error;
 mod yaml_number;
 
+pub use crate::protocols::{Protocol, Scheme};
 pub use credentials::Credentials;
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};
@@ -62,12 +63,11 @@ pub use on_error::OnError;
 pub use on_message::MessageRule;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
-pub use protocol::Protocol;
 pub use quantity::Quantity;
 pub use setup::{Setup, Teardown};
 pub use step::Step;
 pub(crate) use step::compile_steps;
-pub use target::{Reach, Scheme, Target, TargetError, needs_no_permission};
+pub use target::{Reach, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template};
 pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
@@ -79,7 +79,7 @@ use std::path::{Path, PathBuf};
 use throng_report::Threshold;
 
 use crate::program::{Cue, RateLimit, SentPart};
-use crate::steps::STEPS;
+use crate::steps::of_user;
 use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::Reader;
@@ -240,7 +240,7 @@ fn read(
     }
     let fields = reader.fields(root, "a scenario", &KEYS)?;
     let target = reader.require(&fields, "target", "a scenario", "target: tcp://127.0.0.1:5555");
-    let scheme = target.and_then(Node::scalar).and_then(Scheme::begins);
+    let scheme = target.and_then(Node::scalar).and_then(target::scheme_of);
     let target = target.and_then(|node| read_target(reader, node));
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
@@ -258,12 +258,12 @@ fn read(
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
         None => Some(None),
-        Some(node) => setup::read_setup(reader, node, STEPS).map(Some),
+        Some(node) => setup::read_setup(reader, node, of_user).map(Some),
     };
     let on_error = fields.get("on_error");
     let classes = match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
-            let list = step_list::read(reader, user, "`user`", STEPS);
+            let list = step_list::read(reader, user, "`user`", of_user);
             let on_error =
                 on_error.map_or(Some(OnError::default()), |node| on_error::read(reader, node));
             let on_message = on_message::read(reader, fields.get("on_message"));
@@ -310,7 +310,7 @@ fn read(
     };
     let teardown = match fields.get("teardown") {
         None => Some(None),
-        Some(node) => setup::read_teardown(reader, node, STEPS).map(Some),
+        Some(node) => setup::read_teardown(reader, node, of_user).map(Some),
     };
     let load = load?;
     if let Some(node) = fields.get("data") {
@@ -392,7 +392,7 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
     reader.names.begin_class();
     reader.cues.begin_class();
-    let list = steps.and_then(|node| step_list::read(reader, node, "`user`", STEPS));
+    let list = steps.and_then(|node| step_list::read(reader, node, "`user`", of_user));
     let on_message = on_message::read(reader, fields.get("on_message"))?;
     Some(Class { name, weight: weight?, steps: list?.steps, on_error: on_error?, on_message })
 }

@@ -4,7 +4,7 @@
 //!
 //! | item | what it is |
 //! |---|---|
-//! | `KIND` | name, example, the protocols that have it, and how it is written |
+//! | `KIND` | name, example, and how it is written |
 //! | a type | the values of one such step |
 //! | `check` | what must hold before it, and what holds after it |
 //! | `compile` | its ops, each with its [`OpFacts`](crate::program::OpFacts) |
@@ -32,7 +32,7 @@ pub(crate) mod ping;
 mod prelude;
 pub(crate) mod push;
 pub(crate) mod receive;
-mod receive_event;
+pub(crate) mod receive_event;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod set;
@@ -45,28 +45,32 @@ mod wait_for;
 pub(crate) use expect::read_rule_pattern;
 pub(crate) use receive_event::read_rule_event;
 
+use crate::protocols::with_protocols;
+use crate::scenario::Protocol;
 use crate::scenario::step::StepKind;
 
-/// All steps, in the order in which mistakes and documents name them.
-pub(crate) const STEPS: &[StepKind] = &[
-    connect::KIND,
-    send::KIND,
-    expect::KIND,
-    receive::KIND,
-    receive_event::KIND,
-    ping::PING,
-    ping::PONG,
-    set::KIND,
-    join::KIND,
-    push::KIND,
-    leave::KIND,
-    http::GET,
-    http::HEAD,
-    http::POST,
-    http::PUT,
-    http::PATCH,
-    http::DELETE,
-    http::OPTIONS,
+macro_rules! steps_of {
+    ($( $(#[doc = $doc:literal])+ $protocol:ident = $module:ident $(, scheme $scheme:ident)?; )+) => {
+        /// Returns the steps that users of a protocol may take, in the order in which mistakes
+        /// name them.
+        pub(crate) const fn of_user(protocol: Protocol) -> &'static [&'static [StepKind]] {
+            match protocol { $( Protocol::$protocol => crate::protocols::$module::steps::OF_USER, )+ }
+        }
+
+        /// Returns the steps that their rules of `on_message` may have: none of them waits.
+        pub(crate) const fn of_rule(protocol: Protocol) -> &'static [&'static [StepKind]] {
+            match protocol { $( Protocol::$protocol => crate::protocols::$module::steps::OF_RULE, )+ }
+        }
+    };
+}
+
+with_protocols!(steps_of);
+
+/// Steps of all protocols that store values.
+pub(crate) const VALUES: &[StepKind] = &[set::KIND];
+
+/// Steps of all protocols that say what a user does next, and when.
+pub(crate) const FLOW: &[StepKind] = &[
     wait::KIND,
     barrier::KIND,
     signal::KIND,
@@ -81,9 +85,8 @@ pub(crate) const STEPS: &[StepKind] = &[
     close::KIND,
 ];
 
-/// The steps of a rule of `on_message`: none of them waits.
-pub(crate) const RULE_STEPS: &[StepKind] =
-    &[send::KIND, push::OF_RULE, set::KIND, signal::KIND, branch::KIND, choose::KIND];
+/// Steps of the rules of all protocols.
+pub(crate) const FLOW_OF_RULE: &[StepKind] = &[set::KIND, signal::KIND, branch::KIND, choose::KIND];
 
 #[cfg(test)]
 mod tests;

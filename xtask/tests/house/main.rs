@@ -9,6 +9,7 @@ mod modules;
 mod names;
 mod operations;
 mod printing;
+mod protocols;
 mod text;
 
 use std::collections::BTreeSet;

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use throng_load::scenario::{Scenario, Scheme, Target, TargetError};
+use throng_load::protocols::{Protocol, Starter};
+use throng_load::scenario::{Scenario, Target, TargetError};
 
 use crate::output_place::{self, unwritable};
 use crate::{Exit, Failure, output};
@@ -70,15 +71,10 @@ impl StarterUrl {
         Ok(Self { target, request: format!("{slash}{path}") })
     }
 
-    /// Returns the starter of the protocol that the server speaks.
+    /// Returns the starter of the protocol that the server is likely to speak.
     fn starter(&self) -> &'static Starter {
         let path = self.target.path.split('?').next().unwrap_or_default();
-        match self.target.scheme {
-            Scheme::Tcp => &TCP,
-            Scheme::Ws if is_phoenix(path) => &PHOENIX,
-            Scheme::Ws => &WEBSOCKET,
-            Scheme::Http => &REQUESTS,
-        }
+        &Protocol::likely(self.target.scheme, path).row().starter
     }
 
     /// Returns the scenario.
@@ -88,40 +84,6 @@ impl StarterUrl {
         text.replacen("TARGET", &self.target.url(), 1)
     }
 }
-
-/// Reports whether a path leads to a Phoenix socket: phoenix.js connects to `/websocket` below the
-/// path of the socket.
-fn is_phoenix(path: &str) -> bool {
-    path.strip_suffix("/websocket").is_some_and(|socket| !socket.is_empty())
-}
-
-/// A first scenario of a protocol, in which `TARGET` and `PATH` are placeholders.
-#[derive(Debug)]
-struct Starter {
-    text: &'static str,
-    /// The users of the load.
-    load: &'static str,
-    /// The parts that differ from server to server.
-    edit: &'static str,
-}
-
-const TCP: Starter =
-    Starter { text: include_str!("init/tcp.yaml"), load: "20 users over TCP", edit: "messages" };
-const WEBSOCKET: Starter = Starter {
-    text: include_str!("init/ws.yaml"),
-    load: "20 users over WebSockets",
-    edit: "messages",
-};
-const PHOENIX: Starter = Starter {
-    text: include_str!("init/phoenix.yaml"),
-    load: "20 users of Phoenix Channels",
-    edit: "topics and events",
-};
-const REQUESTS: Starter = Starter {
-    text: include_str!("init/http.yaml"),
-    load: "10 users a second over HTTP",
-    edit: "requests",
-};
 
 const HTTP: &str = "http://";
 
@@ -135,7 +97,6 @@ Examples:
 #[cfg(test)]
 mod tests {
     use throng_load::program::Program;
-    use throng_load::scenario::Protocol;
 
     use super::*;
 

@@ -68,12 +68,6 @@ impl Requirements {
     pub(super) fn accepts(&self) -> bool {
         self.role != MachineRole::Client
     }
-
-    /// Most bytes that one throng program keeps for an idle connection over raw TCP.
-    pub const TCP_USER_BYTES: u64 = TCP_USER_BYTES;
-    /// Most bytes that one throng program keeps for an idle WebSocket whose user has joined a
-    /// topic.
-    pub const WEBSOCKET_USER_BYTES: u64 = 300;
 }
 
 /// The sides of the connections that run on a machine.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 use throng_load::program::Traffic;
-use throng_load::scenario::Protocol;
+use throng_load::protocols::{CalibrationMessages, Protocol};
 
 use crate::measure::Window;
 
@@ -31,12 +31,16 @@ impl Parts {
         Self { protocol, traffic, length }
     }
 
-    /// Returns the peer's handler: the one that does least with a message.
+    /// Returns the kind of the peer: the one that does least with a message.
     pub(super) fn handler(&self) -> &'static str {
-        match (self.protocol, self.traffic) {
-            (Protocol::Tcp, Traffic::Sent) => "hold",
-            (Protocol::Tcp, _) => "echo",
-            (Protocol::Ws | Protocol::Phoenix | Protocol::Http, _) => "channels",
+        self.messages_of_traffic().server
+    }
+
+    fn messages_of_traffic(&self) -> &'static CalibrationMessages {
+        let calibration = &self.protocol.row().calibration;
+        match self.traffic {
+            Traffic::Sent => &calibration.sent,
+            Traffic::Silent | Traffic::Answered => &calibration.answered,
         }
     }
 
@@ -50,15 +54,10 @@ impl Parts {
 
     /// Returns the load of users that send messages without a pause; none for silent users.
     pub(super) fn messages(&self, users: u64) -> Option<Part> {
-        let exchange = match (self.protocol, self.traffic) {
-            (_, Traffic::Silent) => return None,
-            (Protocol::Tcp, Traffic::Sent) => "send: x",
-            (Protocol::Tcp, Traffic::Answered) => "{send: x}, {expect: x}",
-            (Protocol::Ws, Traffic::Sent) => HEARTBEAT,
-            (Protocol::Ws, Traffic::Answered) => HEARTBEAT_ANSWERED,
-            (Protocol::Phoenix, _) => PUSH,
-            (Protocol::Http, _) => GET,
-        };
+        if self.traffic == Traffic::Silent {
+            return None;
+        }
+        let exchange = self.messages_of_traffic().steps;
         let span = show_duration(ARRIVING + self.busy_for());
         let sending = format!("{{repeat: {{for: {span}, do: [{exchange}]}}}}");
         let users_do = one_class(&self.user(&sending));
@@ -94,12 +93,7 @@ impl Parts {
     }
 
     fn part(&self, name: &'static str, load: &str, users: &str) -> Part {
-        let (protocol, target) = match self.protocol {
-            Protocol::Tcp => ("tcp", TCP),
-            Protocol::Ws => ("ws", CHANNELS_V2),
-            Protocol::Phoenix => ("phoenix", CHANNELS),
-            Protocol::Http => ("http", HTTP),
-        };
+        let (protocol, target) = (self.protocol.name(), self.protocol.row().calibration.target);
         // The target is known only when the peer listens; the command line then names it.
         let nowhere = target.replace('@', "127.0.0.1:1");
         let scenario = format!("target: {nowhere}\nprotocol: {protocol}\nload: {load}\n{users}\n");
@@ -108,13 +102,9 @@ impl Parts {
 
     /// Returns a user that connects, runs `steps`, and closes.
     fn user(&self, steps: &str) -> String {
-        let join = match self.protocol {
-            Protocol::Tcp | Protocol::Ws | Protocol::Http => "",
-            Protocol::Phoenix => JOIN,
-        };
-        let connect = if self.protocol == Protocol::Http { GET } else { "connect" };
-        let all = [connect, join, steps, "close: reset"];
-        let all: Vec<_> = all.into_iter().filter(|step| !step.is_empty()).collect();
+        let begin = self.protocol.row().calibration.begin;
+        let all = begin.iter().copied().chain([steps, "close: reset"]);
+        let all: Vec<_> = all.filter(|step| !step.is_empty()).collect();
         format!("user: [{}], on_error: stop", all.join(", "))
     }
 
@@ -140,23 +130,6 @@ fn arrivals(users: u64, over: Duration) -> String {
     let over = show_duration(over);
     format!("[{{arrivals: {{rate: {per_s:.0}/s, for: {over}, most: {users}, spacing: even}}}}]")
 }
-
-/// The target of a server of bytes; `@` stands for its address.
-const TCP: &str = "tcp://@";
-const CHANNELS: &str = "ws://@/socket/websocket";
-/// The target of channels with version 2 of the protocol, in which a heartbeat is the shortest
-/// message with an answer.
-const CHANNELS_V2: &str = "ws://@/socket/websocket?vsn=2.0.0";
-const HEARTBEAT: &str = r#"send: '[null,"1","phoenix","heartbeat",{}]'"#;
-const HEARTBEAT_ANSWERED: &str =
-    r#"{send: '[null,"1","phoenix","heartbeat",{}]'}, {expect: {contains: '"ok"'}}"#;
-/// A join of a topic per user, which has no other subscribers.
-const JOIN: &str = r#"join: {topic: "rooms:${user.id}"}"#;
-const PUSH: &str = r#"push: {topic: "rooms:${user.id}", event: echo, payload: {n: 1}}"#;
-
-/// The target of requests, and a request that the peer answers at once: it has no such page.
-const HTTP: &str = "http://@";
-const GET: &str = "get: {path: /none, expect: 404}";
 
 /// The period of the timer that a few users have.
 const TICK: Duration = Duration::from_millis(10);

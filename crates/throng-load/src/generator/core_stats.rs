@@ -233,7 +233,7 @@ impl CoreStats {
         class: u16,
         protocol: Protocol,
     ) {
-        if protocol == Protocol::Http {
+        if protocol.opens_itself {
             self.record(Operation::Connect, from, timing);
         }
         self.counters.http_connects += 1;

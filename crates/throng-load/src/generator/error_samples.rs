@@ -13,7 +13,7 @@ use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
 use crate::program::{
-    HttpDifference, IncomingMessage, Op, Program, Protocol, VariableScope, message_of,
+    HttpDifference, IncomingMessage, Op, Program, TCP_CONNECTION, VariableScope, message_of,
 };
 use crate::user::{ConnectFailure, ErrorKind, Sample, is_step_timeout};
 
@@ -304,10 +304,8 @@ pub(super) fn describe_connect_failure(
         ConnectFailure::Timeout => program.describe_timeout(pc),
         _ => String::new(),
     };
-    let expected = match program.protocol() {
-        Protocol::Ws | Protocol::Phoenix if is_upgrade => "101 Switching Protocols",
-        _ => "a TCP connection",
-    };
+    let handshake = program.protocol().handshake.filter(|_| is_upgrade);
+    let expected = handshake.unwrap_or(TCP_CONNECTION);
     let got = match why {
         ConnectFailure::Timeout if is_upgrade => {
             "nothing: TCP is established, and no byte of an answer came".to_owned()

@@ -18,7 +18,8 @@ use super::config::GeneratorConfig;
 use super::core_stats::CoreStats;
 use super::probe_ledger::{ProbeLedger, ProbeOrder};
 use super::probe_message::ProbeMessage;
-use crate::program::{Broadcast, Program, Protocol, VariableScope};
+use crate::program::{Broadcast, Program, VariableScope};
+use crate::protocols::MessageForm;
 use crate::user::{AnswerTiming, Encoder, Receipts, User, UserSession, as_text};
 
 /// The probes of one core.
@@ -281,10 +282,10 @@ impl Probes {
         scratch: &mut Vec<u8>,
         stats: &mut CoreStats,
     ) {
-        let is_connected = match program.protocol() {
-            Protocol::Tcp | Protocol::Http => false,
-            Protocol::Ws => user.is_connected(),
-            Protocol::Phoenix => user.channels.with_probe().is_some(),
+        let is_connected = match program.protocol().messages {
+            MessageForm::Bytes | MessageForm::Answers => false,
+            MessageForm::Messages => user.is_connected(),
+            MessageForm::Events => user.channels.with_probe().is_some(),
         };
         let members = program.probe().and_then(|probe| probe.members.as_ref());
         let receives = is_connected

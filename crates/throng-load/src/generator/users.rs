@@ -16,7 +16,8 @@ use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
 use super::{Generator, GeneratorDriver, GeneratorMessage};
 use crate::cues::ReadyUser;
-use crate::program::{IncomingMessage, Protocol};
+use crate::program::IncomingMessage;
+use crate::protocols::MessageForm;
 use crate::user::{
     AnswerTiming, ErrorKind, Input, Payload, Progress, Sample, SocketStatus, TraceEvent, User,
     UserAction, UserContext, UserSession, handle,
@@ -246,7 +247,7 @@ impl Generator {
             return;
         }
         self.stats.counters.messages_received += 1;
-        if self.run.config.program.protocol() == Protocol::Phoenix {
+        if self.run.config.program.protocol().messages == MessageForm::Events {
             return self.phoenix_message_received(conn, message);
         }
         if !self.probe_received(conn, message.bytes()) {

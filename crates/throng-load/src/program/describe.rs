@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 
-use super::{ChannelRequestKind, Op, Program, Protocol, Turns};
+use super::{ChannelRequestKind, Op, Program, Turns};
 use crate::excerpt::Excerpt;
+
+/// What a user expects whose connection is not established.
+pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
 
 impl Program {
     /// Describes what a user at `pc` expects of the server.
@@ -14,10 +17,7 @@ impl Program {
         match self.op(pc) {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
-            Op::Connect { .. } => match self.protocol() {
-                Protocol::Tcp | Protocol::Http => "a TCP connection".to_owned(),
-                Protocol::Ws | Protocol::Phoenix => "101 Switching Protocols".to_owned(),
-            },
+            Op::Connect { .. } => self.protocol().handshake.unwrap_or(TCP_CONNECTION).to_owned(),
             Op::Request { request } => match self.request(request).awaits_reply {
                 true => match &self.request(request).response {
                     Some(rule) => format!("a reply with status ok and {}", rule.describe(shown)),

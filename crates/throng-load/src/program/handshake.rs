@@ -7,6 +7,7 @@ use throng_proto::websocket::DeflateOffer;
 
 use super::http_request::authorization;
 use super::{Protocol, Template, VariableScope};
+use crate::protocols::MessageForm;
 use crate::scenario::{Segment, Target};
 use crate::steps::connect::upgrade::UpgradeOptions;
 
@@ -35,9 +36,9 @@ pub struct Handshake {
 
 impl Handshake {
     pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &UpgradeOptions) -> Self {
-        let is_phoenix = protocol == Protocol::Phoenix;
+        let has_channels = protocol.messages == MessageForm::Events;
         let path = path(target, upgrade);
-        let query = query(&path, is_phoenix, upgrade);
+        let query = query(&path, has_channels, upgrade);
         let mut values = upgrade.headers.iter().map(|(_, value)| value);
         let own = upgrade.headers.iter().cloned();
         let credentials = authorization(target.credentials.as_ref(), &upgrade.headers);
@@ -51,7 +52,7 @@ impl Handshake {
             subprotocols: upgrade.subprotocols.clone(),
             deflate: upgrade.deflate.clone(),
             vsn: upgrade.vsn,
-            heartbeat: is_phoenix.then_some(upgrade.heartbeat),
+            heartbeat: has_channels.then_some(upgrade.heartbeat),
         }
     }
 
@@ -82,7 +83,7 @@ fn path(target: &Target, upgrade: &UpgradeOptions) -> Template {
 
 /// Returns what is added to the query: that of the step, and for Phoenix the serialization version
 /// unless it is there already.
-fn query(path: &Template, is_phoenix: bool, upgrade: &UpgradeOptions) -> Template {
+fn query(path: &Template, has_channels: bool, upgrade: &UpgradeOptions) -> Template {
     let literal = |text: &str| Segment::Literal(text.as_bytes().into());
     let holds = |text: &str| {
         path.segments().iter().any(|segment| match segment {
@@ -99,7 +100,7 @@ fn query(path: &Template, is_phoenix: bool, upgrade: &UpgradeOptions) -> Templat
     }
     let has_vsn =
         holds("?vsn=") || holds("&vsn=") || upgrade.query.iter().any(|(name, _)| name == "vsn");
-    if is_phoenix && !has_vsn {
+    if has_channels && !has_vsn {
         segments.push(literal(&format!("{joint}vsn={}", upgrade.vsn.as_str())));
     }
     Template::from_segments(segments)

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::{Op, OpRole, Program, Protocol, StepOrigin, Turns, nanos};
+use super::{Op, OpRole, Program, StepOrigin, Turns, nanos};
+use crate::protocols::MessageForm;
 use crate::scenario::{Diagnostic, Diagnostics};
 
 /// A step in which a user waits for something else than messages, while all that come are kept for
@@ -30,7 +31,7 @@ impl Program {
     pub fn unread_messages(&self) -> Vec<UnreadMessages<'_>> {
         let mut found: Vec<UnreadMessages<'_>> = Vec::new();
         // A stream has no messages, and on a channel other events are never kept.
-        if self.protocol() != Protocol::Ws {
+        if self.protocol().messages != MessageForm::Messages {
             return found;
         }
         for pc in 0..self.ops().len() as u32 {

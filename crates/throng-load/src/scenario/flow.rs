@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use super::Protocol;
 use super::reader::Reader;
 use super::template::Template;
 use crate::program::LimitedAction;
@@ -63,8 +62,7 @@ impl<'r, 's> Flow<'r, 's> {
     /// Reports whether the user is connected. If not, reports the mistake once: continues as if it
     /// were connected. HTTP requests open their connections themselves.
     pub(crate) fn require_connection(&mut self) -> bool {
-        let opens_itself = self.reader.protocol == Protocol::Http;
-        if opens_itself || self.state.connection != ConnectionState::Closed {
+        if self.reader.protocol.opens_itself || self.state.connection != ConnectionState::Closed {
             return true;
         }
         let title = format!("`{}` needs a connection", self.name);

@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use throng_base::units::parse_bytes;
 
+use super::Scenario;
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::values::bounded_rate;
-use super::{Protocol, Scenario};
 use crate::program::{LimitScope, LimitedAction, RateLimit};
 
 /// Reads the limits of a scenario: those of a user first, in the order in which a step obeys them;
@@ -75,12 +75,10 @@ fn read_scope(
 
 /// Reports a limit of what no user of the protocol does: it would hold nothing back.
 fn check_protocol(reader: &mut Reader<'_>, span: Range<usize>, action: LimitedAction) {
-    let (is_known, known) = match reader.protocol {
-        Protocol::Http => (action == LimitedAction::Request, "`request`"),
-        Protocol::Tcp => (action != LimitedAction::Request, "`send` and `connect`"),
-        Protocol::Ws | Protocol::Phoenix => return,
-    };
-    if !is_known {
+    let known = reader.protocol.row().limits;
+    if !known.contains(&action) {
+        let names: Vec<_> = known.iter().map(|action| format!("`{}`", action.name())).collect();
+        let known = names.join(" and ");
         let name = reader.protocol.name();
         let title =
             format!("users of `protocol: {name}` do nothing that `{}` limits", action.name());

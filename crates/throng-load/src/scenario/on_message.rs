@@ -4,9 +4,10 @@
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use super::step::Step;
-use super::{Protocol, step_list};
+use super::step_list;
 use crate::program::MessagePattern;
-use crate::steps::{RULE_STEPS, read_rule_event, read_rule_pattern};
+use crate::protocols::MessageForm;
+use crate::steps::{of_rule, read_rule_event, read_rule_pattern};
 
 /// A rule of a class: the messages that it takes, and the steps that follow each of them.
 #[derive(Clone, Debug)]
@@ -20,15 +21,15 @@ pub struct MessageRule {
 /// Reads the rules of a class, after its steps: they may use all that the steps store.
 pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Vec<MessageRule>> {
     let Some(node) = node else { return Some(Vec::new()) };
-    if ![Protocol::Ws, Protocol::Phoenix].contains(&reader.protocol) {
+    if !reader.protocol.messages.come_unasked() {
         let title = format!("`protocol: {}` has no `on_message`", reader.protocol.name());
         let label = "only messages of a WebSocket and events of channels have rules";
         reader.error(reader.first_line(&node.span), title, label);
         return None;
     }
     let Kind::List(items) = &node.kind else {
-        let example = match reader.protocol {
-            Protocol::Phoenix => "`- {topic: a, event: ask, do: [push: {topic: a, event: say}]}`",
+        let example = match reader.protocol.messages {
+            MessageForm::Events => "`- {topic: a, event: ask, do: [push: {topic: a, event: say}]}`",
             _ => "`- {text: ping, do: [send: pong]}`",
         };
         reader.wrong_kind(node, WHAT, &format!("a list such as {example}"));
@@ -48,13 +49,13 @@ pub(super) fn read(reader: &mut Reader<'_>, node: Option<&Node>) -> Option<Vec<M
 
 fn read_rule(reader: &mut Reader<'_>, node: &Node) -> Option<MessageRule> {
     let what = "a rule of `on_message`";
-    let (fields, pattern) = match reader.protocol {
-        Protocol::Phoenix => read_rule_event(reader, node, what)?,
+    let (fields, pattern) = match reader.protocol.messages {
+        MessageForm::Events => read_rule_event(reader, node, what)?,
         _ => read_rule_pattern(reader, node, what)?,
     };
     let steps = match fields.get("do") {
         None => Some(Vec::new()),
-        Some(body) => step_list::read_connected(reader, body, "`do`", RULE_STEPS),
+        Some(body) => step_list::read_connected(reader, body, "`do`", of_rule),
     };
     let line = reader.line_number(node.span.start);
     Some(MessageRule { pattern: pattern?, steps: steps?, line })

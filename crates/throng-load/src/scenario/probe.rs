@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use throng_base::units::nearest;
 
-use super::Protocol;
 use super::channel::{read_event, read_fixed_topic};
 use super::condition::read_condition;
 use super::json;
@@ -14,6 +13,7 @@ use super::template::Template;
 use super::values::{positive_duration, read_message_text, read_timeout};
 use super::variable::Variable;
 use crate::program::Condition;
+use crate::protocols::MessageForm;
 
 /// Default time-out of a delivery.
 pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
@@ -85,7 +85,8 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> O
     )?;
     let every = reader.require(&fields, "every", "a probe", "every: 10s");
     let every = every.and_then(|node| positive_duration(reader, node, "`every`"));
-    let broadcast = reader.require(&fields, "broadcast", "a probe", example(reader.protocol));
+    let broadcast =
+        reader.require(&fields, "broadcast", "a probe", example(reader.protocol.messages));
     let broadcast = broadcast.and_then(|node| read_broadcast(reader, node, knows_joins));
     let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
     let to_sender = reader.flag(&fields, "to_sender", true);
@@ -93,9 +94,8 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> O
         None => Some(None),
         Some(node) => read_members(reader, node).map(Some),
     };
-    if let Protocol::Tcp | Protocol::Http = reader.protocol {
-        let name = if reader.protocol == Protocol::Http { "HTTP" } else { "plain TCP" };
-        let title = format!("a probe needs messages, and {name} has none");
+    if !reader.protocol.messages.come_unasked() {
+        let title = format!("a probe needs messages, and {} has none", reader.protocol.title);
         reader.error(reader.first_line(&node.span), title, "use a `ws://` target");
         return None;
     }
@@ -122,7 +122,7 @@ fn read_members(reader: &mut Reader<'_>, node: &Node) -> Option<Condition> {
 
 fn read_broadcast(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> Option<Broadcast> {
     let what = "`broadcast`";
-    if reader.protocol == Protocol::Phoenix {
+    if reader.protocol.messages == MessageForm::Events {
         let fields = reader.fields(node, what, &["topic", "event", "payload"])?;
         let topic = read_fixed_topic(reader, &fields, what);
         let event = read_event(reader, &fields, what);
@@ -165,9 +165,11 @@ fn check_joined(reader: &mut Reader<'_>, node: &Node, topic: &str) {
 /// Topics that a mistake lists.
 const TOPICS_SHOWN_MAX: usize = 5;
 
-const fn example(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Phoenix => "broadcast: {topic: \"rooms:lobby\", event: new_msg}",
-        Protocol::Tcp | Protocol::Ws | Protocol::Http => "broadcast: {text: hello}",
+const fn example(messages: MessageForm) -> &'static str {
+    match messages {
+        MessageForm::Events => "broadcast: {topic: \"rooms:lobby\", event: new_msg}",
+        MessageForm::Bytes | MessageForm::Messages | MessageForm::Answers => {
+            "broadcast: {text: hello}"
+        }
     }
 }

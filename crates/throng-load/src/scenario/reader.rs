@@ -98,7 +98,7 @@ impl<'s> Reader<'s> {
             source,
             lines,
             mistakes: Vec::new(),
-            protocol: Protocol::Tcp,
+            protocol: Protocol::default(),
             inputs: ScenarioInputs::default(),
             files: Vec::new(),
             joined: Vec::new(),

@@ -7,7 +7,7 @@
 use super::data::DataTable;
 use super::node::Node;
 use super::reader::Reader;
-use super::step::{Step, StepKind};
+use super::step::{Step, StepsOf};
 use super::step_list;
 use super::variable::STORED_BYTES_MAX;
 use super::variable_names::SETUP;
@@ -31,13 +31,9 @@ pub struct Teardown {
 }
 
 /// Reads `setup`, and makes its values known to all steps that follow.
-pub(super) fn read_setup(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    kinds: &'static [StepKind],
-) -> Option<Setup> {
+pub(super) fn read_setup(reader: &mut Reader<'_>, node: &Node, steps_of: StepsOf) -> Option<Setup> {
     reader.names.begin_setup();
-    let steps = read_steps(reader, node, SETUP, kinds);
+    let steps = read_steps(reader, node, SETUP, steps_of);
     let (columns, slots) = reader.names.end_setup();
     let empty = vec![Vec::new(); columns.len()];
     reader.names.tables.extend(table(columns, &empty));
@@ -48,10 +44,10 @@ pub(super) fn read_setup(
 pub(super) fn read_teardown(
     reader: &mut Reader<'_>,
     node: &Node,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
 ) -> Option<Teardown> {
     reader.names.begin_teardown();
-    let steps = read_steps(reader, node, "teardown", kinds);
+    let steps = read_steps(reader, node, "teardown", steps_of);
     let needs = reader.names.end_teardown();
     Some(Teardown { steps: steps?, needs })
 }
@@ -60,10 +56,10 @@ fn read_steps(
     reader: &mut Reader<'_>,
     node: &Node,
     key: &'static str,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
 ) -> Option<Vec<Step>> {
     reader.solo_key = Some(key);
-    let list = step_list::read(reader, node, &format!("`{key}`"), kinds);
+    let list = step_list::read(reader, node, &format!("`{key}`"), steps_of);
     reader.solo_key = None;
     let list = list?;
     if list.ends {

@@ -19,11 +19,12 @@ pub(crate) struct StepKind {
     pub(crate) name: &'static str,
     /// Example, shown where the value is missing.
     pub(crate) example: &'static str,
-    /// Protocols that have the step.
-    pub(crate) protocols: &'static [Protocol],
     /// Form in which it is written, with its reader.
     pub(crate) form: StepForm,
 }
+
+/// Returns the steps that a list of users of a protocol may have, in groups.
+pub(crate) type StepsOf = fn(Protocol) -> &'static [&'static [StepKind]];
 
 /// Form of a step, with the function that reads it.
 #[derive(Debug)]

@@ -7,12 +7,12 @@ use super::expanded_size::ExpandedSize;
 use super::flow::Flow;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
-use super::step::{Step, StepForm, StepKind, check_steps};
+use super::step::{Step, StepForm, StepsOf, check_steps};
 use crate::program::{LOOPS_MAX, TRANSACTIONS_MAX};
 
 /// Place of a step: what the reader of a loop's body must know.
 pub(crate) struct StepPlace {
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
     nesting: Nesting,
     /// Bytes of its name in the source.
     name: Range<usize>,
@@ -71,7 +71,7 @@ impl StepPlace {
         nesting: Nesting,
     ) -> Option<Vec<Step>> {
         let body = reader.require(fields, "do", what, "do: [send: ping]")?;
-        read_list(reader, body, "`do`", self.kinds, nesting)
+        read_list(reader, body, "`do`", self.steps_of, nesting)
     }
 
     /// Reads the steps under `key`, which are no loop.
@@ -83,7 +83,7 @@ impl StepPlace {
         key: &str,
     ) -> Option<Vec<Step>> {
         let body = reader.require(fields, key, what, &format!("{key}: [send: ping]"))?;
-        read_list(reader, body, &format!("`{key}`"), self.kinds, self.nesting)
+        read_list(reader, body, &format!("`{key}`"), self.steps_of, self.nesting)
     }
 }
 
@@ -100,10 +100,10 @@ pub(super) fn read(
     reader: &mut Reader<'_>,
     node: &Node,
     what: &str,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
 ) -> Option<StepList> {
     reader.names.announce(stored_names(node));
-    let steps = read_list(reader, node, what, kinds, Nesting::default())?;
+    let steps = read_list(reader, node, what, steps_of, Nesting::default())?;
     if !steps.iter().all(|step| add_size(reader, step)) {
         return None;
     }
@@ -118,9 +118,9 @@ pub(super) fn read_connected(
     reader: &mut Reader<'_>,
     node: &Node,
     what: &str,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
 ) -> Option<Vec<Step>> {
-    let steps = read_list(reader, node, what, kinds, Nesting::default())?;
+    let steps = read_list(reader, node, what, steps_of, Nesting::default())?;
     let mut flow = Flow::new(reader);
     flow.connect();
     check_steps(&steps, &mut flow);
@@ -148,7 +148,7 @@ fn read_list(
     reader: &mut Reader<'_>,
     node: &Node,
     what: &str,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
     nesting: Nesting,
 ) -> Option<Vec<Step>> {
     let Kind::List(items) = &node.kind else {
@@ -159,21 +159,21 @@ fn read_list(
         reader.error(node.span.clone(), format!("{what} has no steps"), "add at least one");
         return None;
     }
-    let steps: Vec<_> = items.iter().map(|item| read_step(reader, item, kinds, nesting)).collect();
+    let steps: Vec<_> =
+        items.iter().map(|item| read_step(reader, item, steps_of, nesting)).collect();
     steps.into_iter().collect()
 }
 
 fn read_step(
     reader: &mut Reader<'_>,
     item: &Node,
-    kinds: &'static [StepKind],
+    steps_of: StepsOf,
     nesting: Nesting,
 ) -> Option<Step> {
-    let (name, span, value) = name_and_value(reader, item, kinds)?;
-    let is_meant =
-        |kind: &&StepKind| kind.name == name && kind.protocols.contains(&reader.protocol);
-    let Some(kind) = kinds.iter().find(is_meant) else {
-        unknown_step(reader, span, name, kinds);
+    let (name, span, value) = name_and_value(reader, item, steps_of)?;
+    let mut kinds = steps_of(reader.protocol).iter().copied().flatten();
+    let Some(kind) = kinds.find(|kind| kind.name == name) else {
+        unknown_step(reader, span, name, steps_of);
         return None;
     };
     let name_span = span.clone();
@@ -183,7 +183,7 @@ fn read_step(
         (StepForm::Value(read), Some(value)) => read(reader, value),
         (StepForm::OptionalValue(read), value) => read(reader, value),
         (StepForm::Body(read), Some(value)) => {
-            read(reader, value, &StepPlace { kinds, nesting, name: span })
+            read(reader, value, &StepPlace { steps_of, nesting, name: span })
         }
         (StepForm::Value(_) | StepForm::Body(_), None) => {
             let label = format!("for example `{}`", kind.example);
@@ -236,14 +236,14 @@ fn check_size(reader: &mut Reader<'_>, step: &Step, name: Range<usize>) -> bool 
 fn name_and_value<'n>(
     reader: &mut Reader<'_>,
     item: &'n Node,
-    kinds: &[StepKind],
+    steps_of: StepsOf,
 ) -> Option<(&'n str, Range<usize>, Option<&'n Node>)> {
     match &item.kind {
         Kind::Scalar(name) => Some((name, item.span.clone(), None)),
         Kind::Map(entries) if entries.len() > 1 => {
             let second = &entries[1].0;
             let name = second.scalar().unwrap_or("this");
-            let label = if names(kinds, reader.protocol).contains(&name) {
+            let label = if names(steps_of, reader.protocol).contains(&name) {
                 "start this one with `- `".to_owned()
             } else {
                 format!("if `{name}` belongs to the step, put it inside: {{..., {name}: ...}}")
@@ -265,7 +265,7 @@ fn name_and_value<'n>(
 }
 
 /// Reports a step that this protocol does not have, and names the protocol that has it.
-fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: &[StepKind]) {
+fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, steps_of: StepsOf) {
     if name == "on_message" {
         let label = match reader.solo_key {
             Some(_) => "the only user of these steps has no rules; `receive` and `expect` wait",
@@ -275,29 +275,22 @@ fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, kinds: 
         return;
     }
     let own = reader.protocol;
-    let others = Protocol::ALL.iter().filter(|other| names(kinds, **other).contains(&name));
+    let others = Protocol::ALL.iter().filter(|other| names(steps_of, **other).contains(&name));
     let others: Vec<_> = others.map(|other| other.name()).collect();
     let others = match others.as_slice() {
-        [] => return reader.unknown(span, &format!("step `{name}`"), name, &names(kinds, own)),
+        [] => return reader.unknown(span, &format!("step `{name}`"), name, &names(steps_of, own)),
         [one] => format!("`protocol: {one}`"),
         [first @ .., last] => format!("the protocols `{}` and `{last}`", first.join("`, `")),
     };
     let title = format!("`protocol: {}` has no step `{name}`", own.name());
     let label = format!("it belongs to {others}");
     let mistake = reader.error(span, title, label);
-    if own == Protocol::Http && name == "connect" {
-        let help = "leave it out: the first request opens the connection";
-        mistake.help = Some(help.to_owned());
-    }
-    if own == Protocol::Phoenix {
-        mistake.help = Some("use `push` to send to a channel; it waits for the reply".to_owned());
-    }
+    mistake.help = (own.in_place_of)(name).map(str::to_owned);
 }
 
 /// Returns the names of the steps that a protocol has.
-fn names(kinds: &[StepKind], protocol: Protocol) -> Vec<&'static str> {
-    let own = kinds.iter().filter(|kind| kind.protocols.contains(&protocol));
-    own.map(|kind| kind.name).collect()
+fn names(steps_of: StepsOf, protocol: Protocol) -> Vec<&'static str> {
+    steps_of(protocol).iter().copied().flatten().map(|kind| kind.name).collect()
 }
 
 /// What to do about too many steps.

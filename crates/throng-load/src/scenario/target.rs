@@ -8,6 +8,7 @@ use std::str::FromStr;
 use throng_driver::netlink::Subnet;
 
 use super::credentials::Credentials;
+use crate::protocols::{PathPlace, Protocol, Scheme, SchemeRules};
 
 /// A server's address as written; the host may be an unresolved name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,17 +24,6 @@ pub struct Target {
     pub port: u16,
     /// Path and query of a WebSocket, `/socket/websocket?room=1`; empty if none was written.
     pub path: String,
-}
-
-/// Supported schemes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Scheme {
-    /// Bytes over TCP.
-    Tcp,
-    /// WebSocket over TCP (RFC 6455 section 3); the default port is 80.
-    Ws,
-    /// HTTP/1.1 over TCP (RFC 9110 section 4.2.1); the default port is 80.
-    Http,
 }
 
 /// Network from which an address is reachable. It decides whether loading the address needs
@@ -73,28 +63,30 @@ impl Target {
             return Err(wrong(0..text.len(), "the scheme is missing: tcp://host:port"));
         };
         let begin = scheme.len() + 3;
-        let scheme = Scheme::parse(scheme)?;
+        let scheme = parse_scheme(scheme)?;
+        let rules = scheme.rules();
         let (authority, path) = match rest.find(['/', '?', '#']) {
-            Some(at) if scheme != Scheme::Tcp => rest.split_at(at),
+            Some(at) if rules.path != PathPlace::Nowhere => rest.split_at(at),
             _ => (rest, ""),
         };
         let end = begin + authority.len();
         check_password(authority, path, end)?;
         let (credentials, authority, begin) = split_userinfo(authority, begin, scheme)?;
-        let path = match scheme {
-            Scheme::Http if !matches!(path, "" | "/") => {
+        let path = match rules.path {
+            PathPlace::Request if !matches!(path, "" | "/") => {
                 let problem = "each step has its own path: `get: /login`; leave this one out";
                 return Err(wrong(end..end + path.len(), problem));
             }
-            Scheme::Http => String::new(),
-            Scheme::Tcp | Scheme::Ws => check_path(path, end)?,
+            PathPlace::Request => String::new(),
+            PathPlace::Nowhere | PathPlace::Target => check_path(path, end)?,
         };
         let (host, port) = split_authority(authority, begin, scheme)?;
-        let port = match (port, scheme) {
+        let port = match (port, rules.port) {
             (Some(port), _) => parse_port(port, end - port.len())?,
-            (None, Scheme::Ws | Scheme::Http) => HTTP_PORT,
-            (None, Scheme::Tcp) => {
-                return Err(wrong(begin..end, "the port is missing: tcp://host:port"));
+            (None, Some(port)) => port,
+            (None, None) => {
+                let problem = format!("the port is missing: {}://host:port", rules.name);
+                return Err(TargetError { span: begin..end, problem });
             }
         };
         Ok(Self { scheme, credentials, host, port, path })
@@ -122,44 +114,50 @@ impl Target {
         // A zone means something on this machine alone (RFC 6874 section 4).
         let first = first.split('%').next().unwrap_or_default();
         let host = if first.contains(':') { format!("[{first}]") } else { first.to_owned() };
-        if self.port == HTTP_PORT { host } else { format!("{host}:{}", self.port) }
+        if Some(self.port) == self.scheme.rules().port {
+            host
+        } else {
+            format!("{host}:{}", self.port)
+        }
     }
 }
 
-impl Scheme {
-    /// Parses the text before `://`, in upper or lower case (RFC 3986 section 3.1).
-    fn parse(name: &str) -> Result<Self, TargetError> {
-        let problem = match name.to_ascii_lowercase().as_str() {
-            "tcp" => return Ok(Self::Tcp),
-            "ws" => return Ok(Self::Ws),
-            "http" => return Ok(Self::Http),
-            "wss" => "`wss://` needs TLS, which is not supported; \
-                      use `ws://` to a port behind the TLS terminator"
-                .to_owned(),
-            "https" => "`https://` needs TLS, which is not supported; \
-                        use `http://` to a port behind the TLS terminator"
-                .to_owned(),
-            "tls" | "udp" => {
-                format!("`{name}://` is not supported; use `tcp://`, `ws://` or `http://`")
-            }
-            _ => format!("unknown scheme `{name}://`; use `tcp://`, `ws://` or `http://`"),
-        };
-        Err(TargetError { span: 0..name.len() + 3, problem })
+/// Parses the text before `://`, in upper or lower case (RFC 3986 section 3.1).
+fn parse_scheme(name: &str) -> Result<Scheme, TargetError> {
+    let lower = name.to_ascii_lowercase();
+    let find = |is_meant: &dyn Fn(&SchemeRules) -> bool| {
+        Scheme::ALL.iter().copied().find(|scheme| is_meant(scheme.rules()))
+    };
+    if let Some(scheme) = find(&|rules| rules.name == lower) {
+        return Ok(scheme);
     }
-
-    /// Returns the scheme that a target begins with.
-    pub(super) fn begins(text: &str) -> Option<Self> {
-        Self::parse(text.split_once("://")?.0).ok()
-    }
-
-    /// Returns the text before `://`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Tcp => "tcp",
-            Self::Ws => "ws",
-            Self::Http => "http",
+    let problem = match find(&|rules| rules.secure_name == Some(lower.as_str())) {
+        Some(plain) => format!(
+            "`{lower}://` needs TLS, which is not supported; use `{}://` to a port behind the TLS \
+             terminator",
+            plain.as_str()
+        ),
+        None if ["tls", "udp"].contains(&lower.as_str()) => {
+            format!("`{name}://` is not supported; use {}", known_schemes())
         }
+        None => format!("unknown scheme `{name}://`; use {}", known_schemes()),
+    };
+    Err(TargetError { span: 0..name.len() + 3, problem })
+}
+
+/// Lists what a target may begin with.
+fn known_schemes() -> String {
+    let names: Vec<_> =
+        Scheme::ALL.iter().map(|scheme| format!("`{}://`", scheme.as_str())).collect();
+    match names.as_slice() {
+        [first @ .., last] => format!("{} or {last}", first.join(", ")),
+        [] => String::new(),
     }
+}
+
+/// Returns the scheme of a target that may have mistakes.
+pub(super) fn scheme_of(text: &str) -> Option<Scheme> {
+    parse_scheme(text.split_once("://")?.0).ok()
 }
 
 fn wrong(span: Range<usize>, problem: &str) -> TargetError {
@@ -213,10 +211,12 @@ fn split_userinfo(
     scheme: Scheme,
 ) -> Result<(Option<Credentials>, &str, usize), TargetError> {
     let Some((userinfo, rest)) = text.rsplit_once('@') else { return Ok((None, text, begin)) };
-    if scheme == Scheme::Tcp {
-        let problem = "plain TCP has no user and password; send them in a step, as the server \
-                       asks for them";
-        return Err(wrong(begin..begin + userinfo.len(), problem));
+    if !scheme.rules().has_credentials {
+        let problem = format!(
+            "{} has no user and password; send them in a step, as the server asks for them",
+            Protocol::of(scheme).title
+        );
+        return Err(TargetError { span: begin..begin + userinfo.len(), problem });
     }
     let credentials = Credentials::parse(userinfo, begin)?;
     Ok((credentials, rest, begin + userinfo.len() + 1))
@@ -298,9 +298,6 @@ fn check_path(path: &str, at: usize) -> Result<String, TargetError> {
     }
     Ok(if path.starts_with('?') { format!("/{path}") } else { path.to_owned() })
 }
-
-/// Default port of `ws://` and `http://`.
-const HTTP_PORT: u16 = 80;
 
 impl FromStr for Target {
     type Err = TargetError;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use throng_base::units::{parse_bytes, parse_duration, parse_rate, show_count};
 
-use super::Protocol;
 use super::node::Node;
 use super::reader::Reader;
 use super::template::Template;
 use super::template_error::TemplateError;
+use crate::protocols::MessageForm;
 
 /// Reads a duration above zero.
 pub(crate) fn positive_duration(
@@ -62,7 +62,7 @@ pub(crate) fn bounded_rate(reader: &mut Reader<'_>, node: &Node, what: &str) -> 
 pub(crate) fn read_message_text(reader: &mut Reader<'_>, node: &Node) -> Option<Template> {
     let text = reader.text(node, "`send`", "a text")?;
     let template = reader.template(node, text)?;
-    if template.segments().is_empty() && reader.protocol == Protocol::Tcp {
+    if template.segments().is_empty() && reader.protocol.messages == MessageForm::Bytes {
         let label = "a stream of TCP has no messages: at least one byte";
         reader.error(node.span.clone(), "nothing would be sent", label);
         return None;

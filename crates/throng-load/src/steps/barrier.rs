@@ -8,7 +8,6 @@ use crate::user::cues;
 pub(super) const KIND: StepKind = StepKind {
     name: "barrier",
     example: "barrier: {name: start, users: 100}",
-    protocols: Protocol::ALL,
     form: StepForm::Value(read),
 };
 

@@ -10,7 +10,6 @@ use crate::scenario::step_list::StepPlace;
 pub(super) const KIND: StepKind = StepKind {
     name: "if",
     example: "if: {condition: \"${user.id} < 10\", do: [send: ping]}",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

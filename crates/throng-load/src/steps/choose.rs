@@ -11,7 +11,6 @@ use crate::scenario::step_list::StepPlace;
 pub(super) const KIND: StepKind = StepKind {
     name: "choose",
     example: "choose: [{weight: 9, do: [send: ping]}, {do: [wait: 1s]}]",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

@@ -3,15 +3,12 @@
 use super::prelude::*;
 use super::send;
 use crate::program::CloseAction;
+use crate::protocols::MessageForm;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::state::Link;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "close",
-    example: "close: reset",
-    protocols: Protocol::ALL,
-    form: StepForm::OptionalValue(read),
-};
+pub(super) const KIND: StepKind =
+    StepKind { name: "close", example: "close: reset", form: StepForm::OptionalValue(read) };
 
 #[derive(Debug)]
 struct Close(CloseAction);
@@ -43,7 +40,7 @@ fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>
         ("half", CloseAction::Half),
     ];
     let how = reader.one_of(node, "way to close", &known)?;
-    if how == CloseAction::Half && reader.protocol != Protocol::Tcp {
+    if how == CloseAction::Half && reader.protocol.messages != MessageForm::Bytes {
         let label = "use `normal` or `reset`; after a close frame nothing is sent or read";
         reader.error(node.span.clone(), "a WebSocket cannot be half-closed", label);
         return None;

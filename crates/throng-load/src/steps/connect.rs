@@ -20,10 +20,9 @@ use upgrade::UpgradeOptions;
 mod deflate;
 pub(crate) mod upgrade;
 
-pub(super) const KIND: StepKind = StepKind {
+pub(crate) const KIND: StepKind = StepKind {
     name: "connect",
     example: "connect: {timeout: 5s}",
-    protocols: &[Protocol::Tcp, Protocol::Ws, Protocol::Phoenix],
     form: StepForm::OptionalValue(read),
 };
 
@@ -53,12 +52,12 @@ impl Action for Connect {
 }
 
 fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
-    let over_websocket = reader.protocol != Protocol::Tcp;
+    let over_websocket = reader.protocol.handshake.is_some();
     let Some(node) = value else {
         let upgrade = over_websocket.then(UpgradeOptions::default);
         return Some(Box::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
     };
-    let fields = reader.fields(node, "`connect`", upgrade::keys(reader.protocol))?;
+    let fields = reader.fields(node, "`connect`", reader.protocol.row().connect_keys)?;
     let timeout = read_timeout(reader, fields.get("timeout"), TIMEOUT_DEFAULT);
     let upgrade = if over_websocket { Some(upgrade::read(reader, &fields)?) } else { None };
     Some(Box::new(Connect { timeout: timeout?, upgrade }))
@@ -86,7 +85,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, timeout_ns: u64, handshake: u32) -
 
 fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
     debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
-    let is_tcp = cx.is_tcp();
+    let is_upgraded = cx.protocol().handshake.is_some();
     let user = &mut *cx.user;
     user.set_wait(UserWait::Connect { tries });
     // State of the previous connection does not apply to this one.
@@ -94,10 +93,10 @@ fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
     user.inbox = None;
     user.flags.begin_connection();
     user.message_from = cx.now;
-    if !is_tcp {
+    if is_upgraded {
         *cx.session = UserSession::web_socket();
     }
-    cx.act(UserAction::Connect { measures_arrivals: cx.class().expects || !is_tcp });
+    cx.act(UserAction::Connect { measures_arrivals: cx.class().expects || is_upgraded });
     cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
     StepOutcome::Wait
 }
@@ -125,7 +124,7 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     if let Some(UserWait::HttpConnect { .. }) = cx.user.wait() {
         return http::opened(cx);
     }
-    if cx.is_tcp() {
+    if cx.protocol().handshake.is_none() {
         return succeed(cx);
     }
     let (from, timing) = (cx.user.intended, cx.timing());

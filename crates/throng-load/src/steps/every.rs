@@ -15,7 +15,6 @@ use crate::schedule::{Pace, PacedTurns};
 pub(super) const KIND: StepKind = StepKind {
     name: "every",
     example: "every: {period: 1s, do: [send: ping]}",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

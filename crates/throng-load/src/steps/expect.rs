@@ -10,6 +10,7 @@ use super::prelude::*;
 use crate::program::{
     BytesPattern, IncomingMessage, MatchProgress, Matcher, MessagePattern, Pattern, Variable,
 };
+use crate::protocols::MessageForm;
 use crate::scenario::reader::Fields;
 use crate::user::named;
 use crate::user::record::Sample;
@@ -24,12 +25,8 @@ pub(crate) use pattern::{
 };
 pub(super) use pattern::{read_captures, read_payload};
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "expect",
-    example: "expect: ok",
-    protocols: &[Protocol::Tcp, Protocol::Ws],
-    form: StepForm::Value(read),
-};
+pub(crate) const KIND: StepKind =
+    StepKind { name: "expect", example: "expect: ok", form: StepForm::Value(read) };
 
 #[derive(Debug)]
 pub(super) struct Expect {
@@ -91,9 +88,9 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 
 /// Reads what an `expect` or a `receive` waits for.
 pub(super) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
-    match reader.protocol {
-        Protocol::Tcp => read_bytes(reader, node, what),
-        Protocol::Ws | Protocol::Phoenix | Protocol::Http => read_message(reader, node, what),
+    match reader.protocol.messages {
+        MessageForm::Bytes => read_bytes(reader, node, what),
+        _ => read_message(reader, node, what),
     }
 }
 

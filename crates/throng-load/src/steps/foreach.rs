@@ -10,7 +10,6 @@ use crate::scenario::step_list::StepPlace;
 pub(super) const KIND: StepKind = StepKind {
     name: "foreach",
     example: "foreach: {name: room, in: [a, b], do: [send: ping]}",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

@@ -6,55 +6,45 @@ mod options;
 use super::prelude::*;
 use crate::program::{HttpExpectation, HttpRequest, LimitedAction, RequestTraits};
 
-/// Protocols that have the steps.
-const PROTOCOLS: &[Protocol] = &[Protocol::Http, Protocol::Ws, Protocol::Phoenix];
-
-pub(super) const GET: StepKind = StepKind {
+pub(crate) const GET: StepKind = StepKind {
     name: "get",
     example: "get: /",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
 };
 
-pub(super) const HEAD: StepKind = StepKind {
+pub(crate) const HEAD: StepKind = StepKind {
     name: "head",
     example: "head: /",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("head", HEAD_METHOD))),
 };
 
-pub(super) const POST: StepKind = StepKind {
+pub(crate) const POST: StepKind = StepKind {
     name: "post",
     example: "post: {path: /login, json: {user: \"${user.id}\"}}",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("post", "POST"))),
 };
 
-pub(super) const PUT: StepKind = StepKind {
+pub(crate) const PUT: StepKind = StepKind {
     name: "put",
     example: "put: {path: /name, body: \"${user.id}\"}",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
 };
 
-pub(super) const PATCH: StepKind = StepKind {
+pub(crate) const PATCH: StepKind = StepKind {
     name: "patch",
     example: "patch: {path: /name, json: {name: \"${user.id}\"}}",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("patch", "PATCH"))),
 };
 
-pub(super) const DELETE: StepKind = StepKind {
+pub(crate) const DELETE: StepKind = StepKind {
     name: "delete",
     example: "delete: /session",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
 };
 
-pub(super) const OPTIONS: StepKind = StepKind {
+pub(crate) const OPTIONS: StepKind = StepKind {
     name: "options",
     example: "options: /",
-    protocols: PROTOCOLS,
     form: StepForm::Value(|reader, node| read(reader, node, ("options", "OPTIONS"))),
 };
 
@@ -94,7 +84,7 @@ impl Action for Http {
         });
         let latency = Some(Operation::Http);
         let facts =
-            OpFacts::of_role(OpRole::Asks { is_replaced: compiler.protocol() != Protocol::Http });
+            OpFacts::of_role(OpRole::Asks { is_replaced: !compiler.protocol().opens_itself });
         compiler.push(Op::Http { request }, OpFacts { latency, bytes_max, ..facts });
     }
 }

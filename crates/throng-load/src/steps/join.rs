@@ -9,10 +9,9 @@ use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
 use crate::user::channels::Channel;
 use crate::user::named;
 
-pub(super) const KIND: StepKind = StepKind {
+pub(crate) const KIND: StepKind = StepKind {
     name: "join",
     example: "join: {topic: \"rooms:lobby\"}",
-    protocols: &[Protocol::Phoenix],
     form: StepForm::Value(read),
 };
 

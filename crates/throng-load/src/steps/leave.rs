@@ -5,10 +5,9 @@ use crate::program::{ChannelRequest, ChannelRequestKind};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
 use crate::user::channels::Channel;
 
-pub(super) const KIND: StepKind = StepKind {
+pub(crate) const KIND: StepKind = StepKind {
     name: "leave",
     example: "leave: {topic: \"rooms:lobby\"}",
-    protocols: &[Protocol::Phoenix],
     form: StepForm::Value(read),
 };
 

@@ -16,22 +16,11 @@ use crate::user::outcomes;
 use crate::user::record::Sample;
 use crate::user::trace::TraceEvent;
 
-pub(super) const PING: StepKind = StepKind {
-    name: "ping",
-    example: "ping",
-    protocols: PROTOCOLS,
-    form: StepForm::OptionalValue(read_ping),
-};
+pub(crate) const PING: StepKind =
+    StepKind { name: "ping", example: "ping", form: StepForm::OptionalValue(read_ping) };
 
-pub(super) const PONG: StepKind = StepKind {
-    name: "pong",
-    example: "pong",
-    protocols: PROTOCOLS,
-    form: StepForm::OptionalValue(read_pong),
-};
-
-/// Protocols over a WebSocket.
-const PROTOCOLS: &[Protocol] = &[Protocol::Ws, Protocol::Phoenix];
+pub(crate) const PONG: StepKind =
+    StepKind { name: "pong", example: "pong", form: StepForm::OptionalValue(read_pong) };
 
 #[derive(Debug)]
 struct Ping {

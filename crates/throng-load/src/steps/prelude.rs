@@ -12,7 +12,7 @@ pub(super) use crate::scenario::node::Node;
 pub(super) use crate::scenario::reader::Reader;
 pub(super) use crate::scenario::step::{Action, StepForm, StepKind};
 pub(super) use crate::scenario::values::read_timeout;
-pub(super) use crate::scenario::{Protocol, Template, json};
+pub(super) use crate::scenario::{Template, json};
 pub(super) use crate::user::context::{StepOutcome, UserContext};
 pub(super) use crate::user::error::ErrorKind;
 pub(super) use crate::user::failure;

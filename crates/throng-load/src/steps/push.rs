@@ -8,15 +8,14 @@ use crate::program::{ChannelRequest, ChannelRequestKind, LimitedAction, MessageP
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
 use crate::user::named;
 
-pub(super) const KIND: StepKind = StepKind {
+pub(crate) const KIND: StepKind = StepKind {
     name: "push",
     example: "push: {topic: \"rooms:lobby\", event: new_msg}",
-    protocols: &[Protocol::Phoenix],
     form: StepForm::Value(read),
 };
 
 /// A push of a rule of `on_message`.
-pub(super) const OF_RULE: StepKind = StepKind { form: StepForm::Value(read_of_rule), ..KIND };
+pub(crate) const OF_RULE: StepKind = StepKind { form: StepForm::Value(read_of_rule), ..KIND };
 
 #[derive(Debug)]
 struct Push {

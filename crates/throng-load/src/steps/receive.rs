@@ -3,12 +3,8 @@
 use super::expect::{Expect, read_step};
 use super::prelude::*;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "receive",
-    example: "receive: welcome",
-    protocols: &[Protocol::Tcp, Protocol::Ws],
-    form: StepForm::Value(read),
-};
+pub(crate) const KIND: StepKind =
+    StepKind { name: "receive", example: "receive: welcome", form: StepForm::Value(read) };
 
 /// An `expect` that answers nothing.
 #[derive(Debug)]

@@ -6,10 +6,9 @@ use crate::program::{EventPattern, MessagePattern, Pattern};
 use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
 use crate::scenario::reader::Fields;
 
-pub(super) const KIND: StepKind = StepKind {
+pub(crate) const KIND: StepKind = StepKind {
     name: "receive",
     example: "receive: {topic: \"rooms:lobby\", event: new_msg}",
-    protocols: &[Protocol::Phoenix],
     form: StepForm::Value(read),
 };
 

@@ -13,7 +13,6 @@ use crate::scenario::values::positive_duration;
 pub(super) const KIND: StepKind = StepKind {
     name: "repeat",
     example: "repeat: {times: 10, do: [send: ping]}",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

@@ -4,17 +4,14 @@ use throng_base::Instant;
 
 use super::prelude::*;
 use crate::program::{Frame, LimitedAction, UnsendablePart};
+use crate::protocols::MessageForm;
 use crate::scenario::reader::Form;
 use crate::scenario::values::{read_hex, read_length, read_message_text, read_some_hex};
 use crate::user::record::Sample;
 use crate::user::{Payload, unasked};
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "send",
-    example: "send: hello",
-    protocols: &[Protocol::Tcp, Protocol::Ws],
-    form: StepForm::Value(read),
-};
+pub(crate) const KIND: StepKind =
+    StepKind { name: "send", example: "send: hello", form: StepForm::Value(read) };
 
 #[derive(Debug)]
 pub(super) struct Send {
@@ -64,9 +61,9 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 }
 
 fn read_payload(reader: &mut Reader<'_>, node: &Node) -> Option<Send> {
-    let (frame, forms): (_, &[Form<SendPayload>]) = match reader.protocol {
-        Protocol::Tcp => (Frame::Raw, BYTES),
-        Protocol::Ws | Protocol::Phoenix | Protocol::Http => (Frame::Text, MESSAGES),
+    let (frame, forms): (_, &[Form<SendPayload>]) = match reader.protocol.messages {
+        MessageForm::Bytes => (Frame::Raw, BYTES),
+        _ => (Frame::Text, MESSAGES),
     };
     if node.scalar().is_some() {
         let payload = SendPayload::Template(read_message_text(reader, node)?, frame);
@@ -163,7 +160,7 @@ pub(crate) fn begin_random(cx: &mut UserContext<'_>, bytes: usize) -> StepOutcom
 
 /// Writes random bytes to the output.
 pub(crate) fn write_random(cx: &mut UserContext<'_>, bytes: usize) {
-    let is_raw = cx.is_tcp();
+    let is_raw = cx.protocol().messages == MessageForm::Bytes;
     let out = if is_raw { &mut *cx.out } else { &mut cx.encoder.text };
     let begin = if is_raw { out.len() } else { 0 };
     out.resize(begin + bytes, 0);

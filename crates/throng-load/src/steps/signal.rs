@@ -5,12 +5,8 @@ use crate::scenario::cue_names;
 use crate::scenario::cue_use::CueUse;
 use crate::user::cues;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "signal",
-    example: "signal: ready",
-    protocols: Protocol::ALL,
-    form: StepForm::Value(read),
-};
+pub(super) const KIND: StepKind =
+    StepKind { name: "signal", example: "signal: ready", form: StepForm::Value(read) };
 
 #[derive(Debug)]
 struct Signal {

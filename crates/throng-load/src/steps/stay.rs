@@ -3,12 +3,8 @@
 use super::prelude::*;
 use crate::user::iteration;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "stay",
-    example: "stay",
-    protocols: Protocol::ALL,
-    form: StepForm::OptionalValue(read),
-};
+pub(super) const KIND: StepKind =
+    StepKind { name: "stay", example: "stay", form: StepForm::OptionalValue(read) };
 
 #[derive(Debug)]
 struct Stay;

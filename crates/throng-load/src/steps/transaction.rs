@@ -9,7 +9,6 @@ use crate::scenario::step_name;
 pub(super) const KIND: StepKind = StepKind {
     name: "transaction",
     example: "transaction: {name: checkout, do: [send: ping]}",
-    protocols: Protocol::ALL,
     form: StepForm::Body(read),
 };
 

@@ -7,12 +7,8 @@ use throng_base::units::parse_jitter;
 use super::prelude::*;
 use crate::program::{ThinkTime, jittered};
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "wait",
-    example: "wait: 1s ±10%",
-    protocols: Protocol::ALL,
-    form: StepForm::Value(read),
-};
+pub(super) const KIND: StepKind =
+    StepKind { name: "wait", example: "wait: 1s ±10%", form: StepForm::Value(read) };
 
 #[derive(Debug)]
 struct Wait {

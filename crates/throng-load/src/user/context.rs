@@ -245,12 +245,9 @@ impl<'a> UserContext<'a> {
         self.user.render(program, |scope| program.condition(condition).holds(scope, scratch))
     }
 
-    pub(crate) fn is_phoenix(&self) -> bool {
-        self.rules.program.protocol() == Protocol::Phoenix
-    }
-
-    pub(crate) fn is_tcp(&self) -> bool {
-        self.rules.program.protocol() == Protocol::Tcp
+    /// Returns the protocol of the scenario.
+    pub(crate) fn protocol(&self) -> Protocol {
+        self.rules.program.protocol()
     }
 
     /// Reports whether bytes wait until the server accepts them.

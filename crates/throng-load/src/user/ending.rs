@@ -40,6 +40,7 @@ use super::record::Record;
 use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
+use crate::protocols::MessageForm;
 use crate::steps::connect;
 
 /// Meaning of the end of a connection.
@@ -158,7 +159,7 @@ fn is_refused_upgrade(reason: CloseReason) -> bool {
 
 /// Clears the user's state that belonged to the connection: session, channels, refs.
 fn clear_connection_state(cx: &mut UserContext<'_>) {
-    if cx.is_tcp() {
+    if cx.protocol().messages == MessageForm::Bytes {
         return;
     }
     *cx.session = UserSession::Raw;

@@ -15,6 +15,7 @@ use super::{
     request, transactions,
 };
 use crate::program::{IncomingMessage, Op};
+use crate::protocols::MessageForm;
 use crate::steps::{
     barrier, branch, choose, close, connect, expect, ping, send, set, signal, stay, wait,
 };
@@ -148,7 +149,7 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Bytes(bytes) => expect::bytes_received(cx, bytes),
         Input::Message(message) if on_message::take(cx, message) => StepOutcome::Wait,
         // An event of a channel that only rules look at.
-        Input::Message(_) if cx.is_phoenix() && !cx.class().expects => StepOutcome::Wait,
+        Input::Message(_) if !cx.class().expects && skips_others(cx) => StepOutcome::Wait,
         Input::Message(message) => expect::message_received(cx, message),
         Input::Pong(payload) => ping::pong_received(cx, payload),
         Input::HeartbeatDue => heartbeat::due(cx),
@@ -316,6 +317,11 @@ fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
     }
     cx.act(UserAction::CloseFinished);
     Progress::Waits
+}
+
+/// Reports whether messages that no step waits for mean nothing.
+fn skips_others(cx: &UserContext<'_>) -> bool {
+    cx.protocol().messages == MessageForm::Events
 }
 
 fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {

@@ -15,7 +15,7 @@ use super::record::{IterationEnd, Record};
 use super::state::{User, UserState, UserWait};
 use super::trace::TraceEvent;
 use super::transactions;
-use crate::program::{Op, Program, Protocol};
+use crate::program::{Op, Program};
 
 /// Response that a user waits for from the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
     };
     if wait != ServerWait::Unasked {
         let program = cx.rules.program;
-        let is_tcp_part = wait == ServerWait::Connect && program.protocol() != Protocol::Tcp;
+        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake.is_some();
         let kind = program.latency_kind_at(cx.user.pc());
         cx.record(Record::Unanswered { kind, is_tcp_part, from });
     }

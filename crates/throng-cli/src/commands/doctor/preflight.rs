@@ -8,7 +8,7 @@ use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
     MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
 };
-use throng_load::scenario::{Reach, Scheme, Target};
+use throng_load::scenario::{Protocol, Reach, Target};
 
 use super::{apply, sysctl};
 use crate::commands::run::sources;
@@ -100,8 +100,9 @@ impl Flags {
         let sources = sources::addresses(&self.source)?;
         let connections = self.connections.unwrap_or(1) as u64;
         let mut requirements = Requirements::new(connections, role);
-        if self.target.iter().any(|target| target.scheme == Scheme::Ws) {
-            requirements.user_bytes = Requirements::WEBSOCKET_USER_BYTES;
+        let protocols = self.target.iter().map(|target| Protocol::of(target.scheme));
+        if let Some(bytes) = protocols.map(|protocol| protocol.user_bytes).max() {
+            requirements.user_bytes = bytes;
         }
         requirements.cores = self.cores.map(|cores| cores as u64);
         if let Some(rate) = self.rate {

@@ -9,7 +9,7 @@ use super::deflate;
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::positive_duration;
-use crate::scenario::{Escape, HeaderPlace, Protocol, Segment, Template, is_token};
+use crate::scenario::{Escape, HeaderPlace, Segment, Template, is_token};
 
 /// Default interval of Phoenix heartbeats, as in phoenix.js.
 const HEARTBEAT_DEFAULT: Duration = Duration::from_secs(30);
@@ -43,17 +43,6 @@ impl Default for UpgradeOptions {
             deflate: Vec::new(),
             vsn: Vsn::V2,
             heartbeat: HEARTBEAT_DEFAULT,
-        }
-    }
-}
-
-/// Returns the keys of `connect`.
-pub(super) const fn keys(protocol: Protocol) -> &'static [&'static str] {
-    match protocol {
-        Protocol::Tcp | Protocol::Http => &["timeout"],
-        Protocol::Ws => &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
-        Protocol::Phoenix => {
-            &["timeout", "path", "query", "headers", "subprotocols", "deflate", "vsn", "heartbeat"]
         }
     }
 }

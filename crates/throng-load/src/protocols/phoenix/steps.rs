@@ -1,0 +1,17 @@
+//! The steps of users of Phoenix Channels.
+
+use crate::protocols::http;
+use crate::scenario::step::StepKind;
+use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, connect, join, leave, ping, push, receive_event};
+
+/// Steps of a user, in the order in which mistakes name them.
+pub(crate) const OF_USER: &[&[StepKind]] = &[
+    &[connect::KIND, receive_event::KIND, ping::PING, ping::PONG],
+    VALUES,
+    &[join::KIND, push::KIND, leave::KIND],
+    http::steps::REQUESTS,
+    FLOW,
+];
+
+/// Steps of a rule of `on_message`, none of which waits.
+pub(crate) const OF_RULE: &[&[StepKind]] = &[&[push::OF_RULE], FLOW_OF_RULE];

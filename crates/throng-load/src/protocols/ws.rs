@@ -1,0 +1,60 @@
+//! Messages over a WebSocket (RFC 6455).
+
+pub(crate) mod steps;
+
+use super::{
+    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, PathPlace, Scheme,
+    SchemeRules, Starter,
+};
+use crate::held::MESSAGE_BYTES_MAX;
+use crate::program::LimitedAction;
+
+pub(super) const SCHEME: SchemeRules = SchemeRules {
+    name: "ws",
+    secure_name: Some("wss"),
+    port: Some(80),
+    path: PathPlace::Target,
+    has_credentials: true,
+};
+
+pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
+    names: &["ws", "websocket"],
+    title: "WebSockets",
+    scheme: Scheme::Ws,
+    messages: MessageForm::Messages,
+    handshake: Some(UPGRADED),
+    opens_itself: false,
+    connect_keys: &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
+    limits: &LimitedAction::ALL,
+    in_place_of: |_| None,
+    user_bytes: USER_BYTES,
+    held_bytes_max: MESSAGE_BYTES_MAX as u64,
+    calibration: CalibrationTraffic {
+        // With version 2 of channels, a heartbeat is the shortest message with an answer.
+        target: "ws://@/socket/websocket?vsn=2.0.0",
+        begin: &["connect"],
+        sent: CalibrationMessages {
+            server: "channels",
+            steps: r#"send: '[null,"1","phoenix","heartbeat",{}]'"#,
+        },
+        answered: CalibrationMessages {
+            server: "channels",
+            steps: concat!(
+                r#"{send: '[null,"1","phoenix","heartbeat",{}]'}, "#,
+                r#"{expect: {contains: '"ok"'}}"#
+            ),
+        },
+    },
+    starter: Starter {
+        text: include_str!("ws/starter.yaml"),
+        load: "20 users over WebSockets",
+        edit: "messages",
+        claims: |_| false,
+    },
+};
+
+/// Answer of a server that accepts the upgrade.
+pub(super) const UPGRADED: &str = "101 Switching Protocols";
+
+/// Most bytes of an idle WebSocket whose user has joined a topic.
+pub(super) const USER_BYTES: u64 = 300;
