@@ -13,8 +13,8 @@ use throng_base::Instant;
 use crate::arrival::{self, ArrivalClock};
 use crate::cores::CoreSetState;
 use crate::driver::{
-    ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
-    Ready, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
+    MessagePriority, Ready, SocketClose, Sockets, Token,
 };
 use crate::handoff::{self, BATCH, FdHandoff};
 use crate::wait::{WaitTimeout, Waiter};
@@ -80,17 +80,8 @@ impl<M> EpollDriver<M> {
     }
 }
 
-impl<M: Send> Driver for EpollDriver<M> {
+impl<M> Sockets for EpollDriver<M> {
     type Fd = Fd;
-    type Message = M;
-
-    fn core(&self) -> CoreId {
-        self.core
-    }
-
-    fn cores(&self) -> usize {
-        self.shared.slots.len()
-    }
 
     fn now(&self) -> Instant {
         self.clock.now()
@@ -123,24 +114,6 @@ impl<M: Send> Driver for EpollDriver<M> {
             let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
             events.push(IoEvent { token: Token::from_bits(token), ready: ready(bits) });
         }
-    }
-
-    fn listen(&mut self, spec: &ListenSpec) -> Result<Fd, Errno> {
-        socket::listen(spec).map(|fd| self.opened(fd))
-    }
-
-    fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
-        // Exclusive, so that a connection wakes only one of the cores that watch the listener.
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
-        add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
-    }
-
-    fn unwatch(&mut self, listener: &Fd) -> Result<(), Errno> {
-        epoll::delete(&self.set, listener).map_err(Errno::from)
-    }
-
-    fn accept(&mut self, listener: &Fd) -> Result<Fd, Errno> {
-        socket::accept(listener.as_fd()).map(|fd| self.opened(fd))
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<Fd, Errno> {
@@ -204,6 +177,26 @@ impl<M: Send> Driver for EpollDriver<M> {
         self.open -= 1;
         socket::close(fd.fd, how);
     }
+}
+
+impl<M> Listeners for EpollDriver<M> {
+    fn listen(&mut self, spec: &ListenSpec) -> Result<Fd, Errno> {
+        socket::listen(spec).map(|fd| self.opened(fd))
+    }
+
+    fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
+        // Exclusive, so that a connection wakes only one of the cores that watch the listener.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
+    }
+
+    fn unwatch(&mut self, listener: &Fd) -> Result<(), Errno> {
+        epoll::delete(&self.set, listener).map_err(Errno::from)
+    }
+
+    fn accept(&mut self, listener: &Fd) -> Result<Fd, Errno> {
+        socket::accept(listener.as_fd()).map(|fd| self.opened(fd))
+    }
 
     fn hand_off(&mut self, fd: Fd, to: CoreId) {
         // From now on `handoff` counts the socket.
@@ -239,6 +232,18 @@ impl<M: Send> Driver for EpollDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let max = self.shared.fds_max?;
         Some(max.saturating_sub(self.open + self.handoff.fds_held()))
+    }
+}
+
+impl<M: Send> CoreLink for EpollDriver<M> {
+    type Message = M;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.shared.slots.len()
     }
 
     fn send_message(

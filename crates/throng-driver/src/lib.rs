@@ -1,8 +1,8 @@
 //! The kernel interface of one core, and the only crate that contains `unsafe`.
 //!
-//! [`Driver`] is the interface that an event loop needs: sockets, readiness, waiting, messages to
-//! other cores, permits. [`EpollDriver`] implements it on Linux; `throng-sim` implements it on
-//! virtual time. Nothing here knows a protocol.
+//! A driver is three traits: [`Sockets`] (connections, readiness, the clock), [`Listeners`] (what
+//! only a server needs) and [`CoreLink`] (messages to other cores, permits). [`EpollDriver`]
+//! implements all of them on Linux, `throng-sim` on virtual time. Nothing here knows a protocol.
 
 mod arrival;
 mod clock;
@@ -30,8 +30,8 @@ mod wait;
 pub use clock::{Clock, utc_now};
 pub use cores::{Cores, CoresOptions, spawn};
 pub use driver::{
-    ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
-    Ready, SocketClose, SocketOptions, SourceAddress, Token,
+    ConnectSpec, CoreId, CoreLink, Driver, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
+    MessagePriority, Ready, SocketClose, SocketOptions, Sockets, SourceAddress, Token,
 };
 pub use epoll::{EpollDriver, Fd};
 pub use errno::{Blame, Errno};

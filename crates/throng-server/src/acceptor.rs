@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
-use throng_driver::{Blame, CoreId, Driver, Errno, SocketClose};
+use throng_driver::{Blame, CoreId, Errno, SocketClose, Sockets};
 use throng_report::{Merge, RunEventKind, ServerCounters};
 
 use crate::ServerConfig;
@@ -26,7 +26,7 @@ mod registry;
 mod state;
 
 /// The accept side of a core.
-pub(crate) struct Acceptor<D: Driver> {
+pub(crate) struct Acceptor<D: Sockets> {
     config: Arc<ServerConfig>,
     core: CoreId,
     cores: usize,

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use throng_base::{Instant, Key};
-use throng_driver::{Driver, MessagePriority, SocketClose};
+use throng_driver::{MessagePriority, SocketClose, Sockets};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Session;
 use throng_report::ServerCounters;
@@ -25,7 +25,7 @@ mod fan_out;
 mod inspect;
 
 /// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
-pub struct ServerApp<H: Handler, D: Driver> {
+pub struct ServerApp<H: Handler, D: Sockets> {
     config: Arc<ServerConfig>,
     handler: H,
     acceptor: Acceptor<D>,

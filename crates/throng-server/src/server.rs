@@ -106,7 +106,7 @@ impl<H: Handler> RunningServer<H> {
             private_fds,
         };
         let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
-            let handler = make(throng_driver::Driver::core(&driver));
+            let handler = make(throng_driver::CoreLink::core(&driver));
             let mut app = ServerApp::new(Arc::clone(&config), handler);
             if let Some(node) = &node {
                 app.share_topics(Arc::clone(node));

@@ -23,8 +23,8 @@ pub struct SimCoresOptions {
     pub mailbox_max: usize,
     /// Sockets that fit into an fd table. Default: no limit.
     pub fds_max: usize,
-    /// Part of `fds_max` that [`Driver::fd_room`](throng_driver::Driver::fd_room) leaves out, a
-    /// reserve for sockets in transit. Default 0.
+    /// Part of `fds_max` that [`Listeners::fd_room`](throng_driver::Listeners::fd_room)
+    /// leaves out, a reserve for sockets in transit. Default 0.
     pub fds_reserved: usize,
     /// Give every core its own fd table. Default true.
     pub private_fds: bool,

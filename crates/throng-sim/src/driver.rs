@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners,
+    MailboxFull, MessagePriority, Permits, SocketClose, Sockets, Token,
 };
 
 use crate::cores::SimProcess;
@@ -79,17 +79,8 @@ impl<M> SimDriver<M> {
     }
 }
 
-impl<M> Driver for SimDriver<M> {
+impl<M> Sockets for SimDriver<M> {
     type Fd = SimFd;
-    type Message = M;
-
-    fn core(&self) -> CoreId {
-        self.core
-    }
-
-    fn cores(&self) -> usize {
-        self.shared.slots.len()
-    }
 
     fn now(&self) -> Instant {
         self.world.borrow().now
@@ -99,31 +90,6 @@ impl<M> Driver for SimDriver<M> {
     /// it.
     fn wait(&mut self, _deadline: Instant, events: &mut Vec<IoEvent>) {
         self.world.borrow_mut().wait(self.slot, events);
-    }
-
-    fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
-        self.open(|world| world.listen(spec))
-    }
-
-    fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
-        let world = &mut *self.world.borrow_mut();
-        if world.slots[self.slot].is_watching(listener.socket) {
-            return Err(Errno(17)); // EEXIST
-        }
-        let token = Token::listener(number);
-        world.watch(self.slot, listener.socket, token, Interest::Read, true);
-        Ok(())
-    }
-
-    fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
-        let watched = self.world.borrow_mut().slots[self.slot].unwatch(listener.socket);
-        if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
-    }
-
-    fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
-        let fd = self.open(|world| world.accept(listener.socket))?;
-        self.world.borrow_mut().note(Note::Accept { slot: self.slot, socket: fd.socket });
-        Ok(fd)
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<SimFd, Errno> {
@@ -184,11 +150,6 @@ impl<M> Driver for SimDriver<M> {
         self.world.borrow().stream(fd.socket).and_then(|stream| stream.handshake_rtt)
     }
 
-    /// Returns `None`: the simulated kernel does not count them.
-    fn unacknowledged_bytes(&self, _: &SimFd) -> Option<u64> {
-        None
-    }
-
     fn send(&mut self, fd: &SimFd, bytes: &[u8]) -> Result<usize, Errno> {
         self.world.borrow_mut().send(fd.socket, bytes)
     }
@@ -199,6 +160,33 @@ impl<M> Driver for SimDriver<M> {
 
     fn close(&mut self, mut fd: SimFd, how: SocketClose) {
         fd.close(how);
+    }
+}
+
+impl<M> Listeners for SimDriver<M> {
+    fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
+        self.open(|world| world.listen(spec))
+    }
+
+    fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        if world.slots[self.slot].is_watching(listener.socket) {
+            return Err(Errno(17)); // EEXIST
+        }
+        let token = Token::listener(number);
+        world.watch(self.slot, listener.socket, token, Interest::Read, true);
+        Ok(())
+    }
+
+    fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
+        let watched = self.world.borrow_mut().slots[self.slot].unwatch(listener.socket);
+        if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
+    }
+
+    fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
+        let fd = self.open(|world| world.accept(listener.socket))?;
+        self.world.borrow_mut().note(Note::Accept { slot: self.slot, socket: fd.socket });
+        Ok(fd)
     }
 
     fn hand_off(&mut self, mut fd: SimFd, to: CoreId) {
@@ -238,6 +226,18 @@ impl<M> Driver for SimDriver<M> {
         let table = &world.tables[world.slots[self.slot].table];
         let usable = table.max.saturating_sub(self.shared.fds_reserved);
         self.shared.private_fds.then(|| usable.saturating_sub(table.open))
+    }
+}
+
+impl<M> CoreLink for SimDriver<M> {
+    type Message = M;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.shared.slots.len()
     }
 
     fn send_message(

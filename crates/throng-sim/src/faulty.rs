@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Errno, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
+    MessagePriority, Permits, SocketClose, Sockets, Token,
 };
 
 use crate::Faults;
@@ -21,7 +21,7 @@ pub struct FaultyDriver<D> {
     prng: Prng,
 }
 
-impl<D: Driver> FaultyDriver<D> {
+impl<D> FaultyDriver<D> {
     /// Wraps `inner` with the system call faults of `faults`, drawn from `prng`.
     pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
         Self { inner, faults, prng }
@@ -51,20 +51,15 @@ impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
     }
 }
 
-impl<D: Driver> Driver for FaultyDriver<D> {
+impl<D: Sockets> Sockets for FaultyDriver<D> {
     type Fd = D::Fd;
-    type Message = D::Message;
 
-    fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
-        self.open_faults()?;
-        let fd = self.inner.accept(listener)?;
-        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
-            Ok(()) => Ok(fd),
-            Err(errno) => {
-                self.inner.close(fd, SocketClose::Reset);
-                Err(errno)
-            }
-        }
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
+        self.inner.wait(deadline, events);
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<D::Fd, Errno> {
@@ -73,9 +68,25 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.connect(spec)
     }
 
+    fn error(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.error(fd)
+    }
+
+    fn local_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.local_addr(fd)
+    }
+
+    fn peer_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.peer_addr(fd)
+    }
+
     fn register(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
         self.inject(Errno::NO_SPACE, |faults| faults.no_watch)?;
         self.inner.register(fd, token, interest)
+    }
+
+    fn reregister(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        self.inner.reregister(fd, token, interest)
     }
 
     fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
@@ -105,22 +116,16 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.send(fd, bytes)
     }
 
-    fn core(&self) -> CoreId {
-        self.inner.core()
+    fn finish(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.finish(fd)
     }
 
-    fn cores(&self) -> usize {
-        self.inner.cores()
+    fn close(&mut self, fd: D::Fd, how: SocketClose) {
+        self.inner.close(fd, how);
     }
+}
 
-    fn now(&self) -> Instant {
-        self.inner.now()
-    }
-
-    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
-        self.inner.wait(deadline, events);
-    }
-
+impl<D: Listeners> Listeners for FaultyDriver<D> {
     fn listen(&mut self, spec: &ListenSpec) -> Result<D::Fd, Errno> {
         self.inner.listen(spec)
     }
@@ -133,28 +138,16 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.unwatch(listener)
     }
 
-    fn error(&mut self, fd: &D::Fd) -> Result<(), Errno> {
-        self.inner.error(fd)
-    }
-
-    fn local_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
-        self.inner.local_addr(fd)
-    }
-
-    fn peer_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
-        self.inner.peer_addr(fd)
-    }
-
-    fn reregister(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
-        self.inner.reregister(fd, token, interest)
-    }
-
-    fn finish(&mut self, fd: &D::Fd) -> Result<(), Errno> {
-        self.inner.finish(fd)
-    }
-
-    fn close(&mut self, fd: D::Fd, how: SocketClose) {
-        self.inner.close(fd, how);
+    fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
+        self.open_faults()?;
+        let fd = self.inner.accept(listener)?;
+        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
+            Ok(()) => Ok(fd),
+            Err(errno) => {
+                self.inner.close(fd, SocketClose::Reset);
+                Err(errno)
+            }
+        }
     }
 
     fn hand_off(&mut self, fd: D::Fd, to: CoreId) {
@@ -179,6 +172,18 @@ impl<D: Driver> Driver for FaultyDriver<D> {
 
     fn fd_room(&self) -> Option<usize> {
         self.inner.fd_room()
+    }
+}
+
+impl<D: CoreLink> CoreLink for FaultyDriver<D> {
+    type Message = D::Message;
+
+    fn core(&self) -> CoreId {
+        self.inner.core()
+    }
+
+    fn cores(&self) -> usize {
+        self.inner.cores()
     }
 
     fn send_message(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
-use throng_driver::{Clock, Cores, CoresOptions, MailboxSender, process};
+use throng_driver::{Clock, CoreLink, Cores, CoresOptions, MailboxSender, process};
 use throng_engine::{Core, CoreLimits};
 use throng_report::{LoadInterval, RunEventKind};
 
@@ -71,8 +71,7 @@ impl RunningLoad {
         let private_fds = plan.capacity.private_fds;
         let options = CoresOptions { name: "load", cores, private_fds, ..CoresOptions::default() };
         let cores = throng_driver::spawn(&options, move |driver| {
-            let (core, cores) =
-                (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));
+            let (core, cores) = (driver.core(), driver.cores());
             let generator = Generator::new(Arc::clone(&config), core, cores);
             Core::new(driver, generator, core_limits).run();
         })

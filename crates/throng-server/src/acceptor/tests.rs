@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, Driver, Errno, SocketClose};
+use throng_driver::{CoreId, CoreLink, Errno, SocketClose};
 use throng_report::{RunEvent, RunEventKind, ServerCounters};
 
 use super::AcceptStep::{Accepted, PassOn, Skip};

@@ -3,12 +3,11 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Errno, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
+    MessagePriority, Permits, SocketClose, Sockets, Token,
 };
 
 use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage};
@@ -52,18 +51,59 @@ impl FakeDriver {
     }
 }
 
-impl Driver for FakeDriver {
+impl Sockets for FakeDriver {
     type Fd = u32;
-    type Message = CoreMessage<()>;
 
-    fn core(&self) -> CoreId {
-        self.core
+    fn now(&self) -> Instant {
+        unreachable!()
     }
 
-    fn cores(&self) -> usize {
-        self.cores
+    fn wait(&mut self, _: Instant, _: &mut Vec<IoEvent>) {
+        unreachable!()
     }
 
+    fn connect(&mut self, _: &ConnectSpec) -> Result<u32, Errno> {
+        unreachable!()
+    }
+
+    fn error(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn local_addr(&self, _: &u32) -> Option<SocketAddr> {
+        None
+    }
+
+    fn peer_addr(&self, _: &u32) -> Option<SocketAddr> {
+        unreachable!()
+    }
+
+    fn register(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn reregister(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn recv(&mut self, _: &u32, _: &mut [u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn finish(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn close(&mut self, fd: u32, how: SocketClose) {
+        self.closed.push((fd, how));
+    }
+}
+
+impl Listeners for FakeDriver {
     fn listen(&mut self, _: &ListenSpec) -> Result<u32, Errno> {
         Ok(LISTENER)
     }
@@ -87,12 +127,20 @@ impl Driver for FakeDriver {
         self.accepts.pop_front().unwrap_or(Err(Errno::AGAIN))
     }
 
-    fn local_addr(&self, _: &u32) -> Option<SocketAddr> {
-        None
+    fn hand_off(&mut self, _: u32, _: CoreId) {
+        unreachable!("the core hands off")
     }
 
-    fn close(&mut self, fd: u32, how: SocketClose) {
-        self.closed.push((fd, how));
+    fn take_passed(&mut self) -> Option<u32> {
+        unreachable!()
+    }
+
+    fn share(&mut self, _: &u32, _: CoreId) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn take_shared(&mut self) -> Option<u32> {
+        unreachable!()
     }
 
     fn pass_failures(&self) -> u64 {
@@ -101,6 +149,18 @@ impl Driver for FakeDriver {
 
     fn fd_room(&self) -> Option<usize> {
         self.fd_room
+    }
+}
+
+impl CoreLink for FakeDriver {
+    type Message = CoreMessage<()>;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.cores
     }
 
     fn send_message(
@@ -118,6 +178,10 @@ impl Driver for FakeDriver {
         Ok(())
     }
 
+    fn receive_messages(&mut self, _: &mut Vec<CoreMessage<()>>) -> bool {
+        unreachable!()
+    }
+
     fn messages_waiting(&self) -> usize {
         0
     }
@@ -128,77 +192,5 @@ impl Driver for FakeDriver {
 
     fn permits(&self) -> &Permits {
         &self.permits
-    }
-
-    fn now(&self) -> Instant {
-        unreachable!()
-    }
-
-    fn wait(&mut self, _: Instant, _: &mut Vec<IoEvent>) {
-        unreachable!()
-    }
-
-    fn connect(&mut self, _: &ConnectSpec) -> Result<u32, Errno> {
-        unreachable!()
-    }
-
-    fn error(&mut self, _: &u32) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn peer_addr(&self, _: &u32) -> Option<SocketAddr> {
-        unreachable!()
-    }
-
-    fn register(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn reregister(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn recv(&mut self, _: &u32, _: &mut [u8]) -> Result<usize, Errno> {
-        unreachable!()
-    }
-
-    fn recv_stamped(&mut self, _: &u32, _: &mut [u8]) -> Result<(usize, Option<Instant>), Errno> {
-        unreachable!()
-    }
-
-    fn handshake_rtt(&self, _: &u32) -> Option<Duration> {
-        unreachable!()
-    }
-
-    fn unacknowledged_bytes(&self, _: &u32) -> Option<u64> {
-        unreachable!()
-    }
-
-    fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
-        unreachable!()
-    }
-
-    fn finish(&mut self, _: &u32) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn hand_off(&mut self, _: u32, _: CoreId) {
-        unreachable!("the core hands off")
-    }
-
-    fn take_passed(&mut self) -> Option<u32> {
-        unreachable!()
-    }
-
-    fn share(&mut self, _: &u32, _: CoreId) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    fn take_shared(&mut self) -> Option<u32> {
-        unreachable!()
-    }
-
-    fn receive_messages(&mut self, _: &mut Vec<CoreMessage<()>>) -> bool {
-        unreachable!()
     }
 }
