@@ -12,11 +12,17 @@ pub type CoreId = usize;
 
 /// One core's interface to the kernel and to the other cores: what an event loop needs.
 ///
-/// A driver is three traits, and has those of them that it can do. A driver of clients alone has no
-/// [`Listeners`]. An app asks for what it uses, so a server does not compile on such a driver.
-pub trait Driver: Sockets + CoreLink {}
+/// A driver has [`Sockets`] and a [`CoreLink`], and [`Listeners`] if it can listen. An app asks for
+/// what it uses, so a server does not compile on a driver of clients alone.
+pub trait Driver: Sockets {
+    /// Message between cores.
+    type Message;
+    /// Link to the other cores.
+    type Link: CoreLink<Message = Self::Message>;
 
-impl<D: Sockets + CoreLink> Driver for D {}
+    /// Returns the link to the other cores.
+    fn link(&self) -> &Self::Link;
+}
 
 /// Connections of one core, its clock, and the wait for events.
 ///
@@ -110,7 +116,8 @@ pub trait Listeners: Sockets {
     fn fd_room(&self) -> Option<usize>;
 }
 
-/// Link of one core to the other cores of its set: mailboxes, wake-ups and permits.
+/// Link of one core to the other cores of its set: mailboxes, wake-ups and permits. Cores that are
+/// threads have a [`ThreadLink`](crate::ThreadLink), whatever their driver is.
 pub trait CoreLink {
     /// Message between cores.
     type Message;
@@ -122,17 +129,17 @@ pub trait CoreLink {
 
     /// Puts `message` into the mailbox of the core `to`, and wakes that core.
     fn send_message(
-        &mut self,
+        &self,
         to: CoreId,
         message: Self::Message,
         priority: MessagePriority,
     ) -> Result<(), MailboxFull<Self::Message>>;
     /// Appends a bounded batch of messages from this core's mailbox. Returns true if more are left.
-    fn receive_messages(&mut self, into: &mut Vec<Self::Message>) -> bool;
+    fn receive_messages(&self, into: &mut Vec<Self::Message>) -> bool;
     /// Returns how many messages wait in this core's mailbox.
     fn messages_waiting(&self) -> usize;
     /// Makes the wait of another core return with [`Token::WAKE`].
-    fn wake(&mut self, core: CoreId);
+    fn wake(&self, core: CoreId);
 
     /// Returns the permits that all cores share: one for every connection.
     fn permits(&self) -> &Permits;

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, CoreLink, Errno, MailboxFull, MessagePriority, SocketClose, Sockets};
+use throng_driver::{
+    CoreId, CoreLink, Driver, Errno, MailboxFull, MessagePriority, SocketClose, Sockets,
+};
 use throng_report::CoreCounters;
 
 use crate::activity::Activity;
@@ -85,7 +87,7 @@ impl<D: Sockets> CoreIo<D> {
     }
 }
 
-impl<D: CoreLink> CoreIo<D> {
+impl<D: Driver> CoreIo<D> {
     /// Puts `message` into the mailbox of the core `to`, and counts it if the mailbox refuses it.
     pub(crate) fn send_message(
         &mut self,
@@ -93,7 +95,7 @@ impl<D: CoreLink> CoreIo<D> {
         message: D::Message,
         priority: MessagePriority,
     ) -> Result<(), MailboxFull<D::Message>> {
-        let sent = self.driver.send_message(to, message, priority);
+        let sent = self.driver.link().send_message(to, message, priority);
         self.counters.mail_dropped += u64::from(sent.is_err());
         sent
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Key;
-use throng_driver::{CoreId, Driver, Errno, Listeners, MailboxFull};
+use throng_driver::{CoreId, CoreLink, Driver, Errno, Listeners, MailboxFull};
 use throng_pubsub::{Publication, TopicCounts};
 use throng_report::{CoreCounters, ServerCounters};
 
@@ -31,6 +31,11 @@ pub(crate) enum CoreMessageKind<M> {
     /// From the server.
     Control(Control),
 }
+
+/// A link between the cores of a server.
+pub(crate) trait ServerLink<M>: CoreLink<Message = CoreMessage<M>> {}
+
+impl<M, L: CoreLink<Message = CoreMessage<M>>> ServerLink<M> for L {}
 
 /// A driver that listens, and whose cores exchange the messages of a server.
 pub trait ServerDriver:

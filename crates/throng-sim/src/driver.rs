@@ -6,22 +6,21 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, CoreId, CoreLink, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners,
-    MailboxFull, MessagePriority, Permits, SocketClose, Sockets, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners, SocketClose,
+    Sockets, Token,
 };
 
-use crate::cores::SimProcess;
+use crate::cores::SimLink;
 use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State, World};
 
 /// Driver of one core of a simulated world. Its cores send messages of type `M`.
 pub struct SimDriver<M> {
-    core: CoreId,
+    link: SimLink<M>,
     /// Number of this core among all cores of the world.
     slot: usize,
     world: World,
-    shared: Rc<SimProcess<M>>,
 }
 
 /// Socket of a simulated world. A drop closes it in order, and is counted: see
@@ -32,21 +31,10 @@ pub struct SimFd {
     world: World,
 }
 
-/// Driver whose core can run in a simulation.
-pub trait SimulatedDriver: Driver {
-    /// Returns the number of the core among all cores of the world.
-    fn slot(&self) -> usize;
-}
-
-impl<M> SimulatedDriver for SimDriver<M> {
-    fn slot(&self) -> usize {
-        self.slot
-    }
-}
-
 impl<M> SimDriver<M> {
-    pub(crate) fn new(core: CoreId, slot: usize, world: World, shared: Rc<SimProcess<M>>) -> Self {
-        Self { core, slot, world, shared }
+    pub(crate) fn new(link: SimLink<M>) -> Self {
+        let (slot, world) = (link.slot(), Rc::clone(&link.world));
+        Self { link, slot, world }
     }
 
     fn fd(&self, socket: Key, table: usize) -> SimFd {
@@ -190,7 +178,7 @@ impl<M> Listeners for SimDriver<M> {
     }
 
     fn hand_off(&mut self, mut fd: SimFd, to: CoreId) {
-        let to = self.shared.slots[to];
+        let to = self.link.process.slots[to];
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
         if let Some(stream) = world.stream(socket) {
@@ -207,7 +195,7 @@ impl<M> Listeners for SimDriver<M> {
     fn share(&mut self, listener: &SimFd, to: CoreId) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         world.listener(listener.socket).ok_or(Errno::INVALID)?.refs += 1;
-        let (at, slot) = (world.message_arrival(), self.shared.slots[to]);
+        let (at, slot) = (world.message_arrival(), self.link.process.slots[to]);
         world.schedule(at, Action::Shared { slot, listener: listener.socket });
         Ok(())
     }
@@ -224,45 +212,17 @@ impl<M> Listeners for SimDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let world = self.world.borrow();
         let table = &world.tables[world.slots[self.slot].table];
-        let usable = table.max.saturating_sub(self.shared.fds_reserved);
-        self.shared.private_fds.then(|| usable.saturating_sub(table.open))
+        let usable = table.max.saturating_sub(self.link.process.fds_reserved);
+        self.link.process.private_fds.then(|| usable.saturating_sub(table.open))
     }
 }
 
-impl<M> CoreLink for SimDriver<M> {
+impl<M> Driver for SimDriver<M> {
     type Message = M;
+    type Link = SimLink<M>;
 
-    fn core(&self) -> CoreId {
-        self.core
-    }
-
-    fn cores(&self) -> usize {
-        self.shared.slots.len()
-    }
-
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        message: M,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<M>> {
-        self.shared.send_message(&mut self.world.borrow_mut(), to, message, priority)
-    }
-
-    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.receive_messages(self.world.borrow().now, self.core, into)
-    }
-
-    fn messages_waiting(&self) -> usize {
-        self.shared.messages_waiting(self.world.borrow().now, self.core)
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.shared.wake(&mut self.world.borrow_mut(), core);
-    }
-
-    fn permits(&self) -> &Permits {
-        &self.shared.permits
+    fn link(&self) -> &SimLink<M> {
+        &self.link
     }
 }
 

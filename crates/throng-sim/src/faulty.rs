@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_driver::{
-    ConnectSpec, CoreId, CoreLink, Errno, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
-    MessagePriority, Permits, SocketClose, Sockets, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners, SocketClose,
+    Sockets, Token,
 };
 
 use crate::Faults;
-use crate::driver::SimulatedDriver;
 use crate::faults::happens;
 
 /// Decorator of a driver, simulated or real. A call that fails does not reach the inner driver: its
@@ -42,12 +41,6 @@ impl<D> FaultyDriver<D> {
     fn transfer_faults(&mut self) -> Result<(), Errno> {
         self.inject(Errno::INTR, |faults| faults.interrupted)?;
         self.inject(Errno::NO_MEMORY, |faults| faults.no_memory)
-    }
-}
-
-impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
-    fn slot(&self) -> usize {
-        self.inner.slot()
     }
 }
 
@@ -175,39 +168,11 @@ impl<D: Listeners> Listeners for FaultyDriver<D> {
     }
 }
 
-impl<D: CoreLink> CoreLink for FaultyDriver<D> {
+impl<D: Driver> Driver for FaultyDriver<D> {
     type Message = D::Message;
+    type Link = D::Link;
 
-    fn core(&self) -> CoreId {
-        self.inner.core()
-    }
-
-    fn cores(&self) -> usize {
-        self.inner.cores()
-    }
-
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        message: D::Message,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Message>> {
-        self.inner.send_message(to, message, priority)
-    }
-
-    fn receive_messages(&mut self, into: &mut Vec<D::Message>) -> bool {
-        self.inner.receive_messages(into)
-    }
-
-    fn messages_waiting(&self) -> usize {
-        self.inner.messages_waiting()
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.inner.wake(core);
-    }
-
-    fn permits(&self) -> &Permits {
-        self.inner.permits()
+    fn link(&self) -> &D::Link {
+        self.inner.link()
     }
 }

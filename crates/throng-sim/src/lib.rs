@@ -116,8 +116,8 @@ mod trace;
 mod world;
 
 pub use check::check;
-pub use cores::{SimCores, SimCoresOptions};
-pub use driver::{SimDriver, SimFd, SimulatedDriver};
+pub use cores::{SimCores, SimCoresOptions, SimLink};
+pub use driver::{SimDriver, SimFd};
 pub use faults::Faults;
 pub use faulty::FaultyDriver;
 pub use sim::Sim;

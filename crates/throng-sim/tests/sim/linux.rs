@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, CoresOptions, Errno, Interest, ListenSpec, Listeners, Ready, SocketClose,
+    ConnectSpec, CoresOptions, Epoll, Errno, Interest, ListenSpec, Listeners, Ready, SocketClose,
     SocketOptions, SourceAddress, Token,
 };
 use throng_sim::{Sim, SimCoresOptions};
@@ -200,7 +200,7 @@ fn same_on_both(script: impl Script) {
 fn on_linux(script: Arc<impl Script>, settle: Duration) -> String {
     let (log, linux) = std::sync::mpsc::channel();
     let options = CoresOptions { name: "linux", private_fds: false, ..CoresOptions::default() };
-    let mut cores = throng_driver::spawn::<(), _>(&options, move |driver| {
+    let mut cores = throng_driver::spawn::<(), _>(&options, Epoll, move |driver| {
         let mut run = ScriptRun::new(driver, move || std::thread::sleep(settle));
         script.run(&mut run);
         log.send(run.end()).unwrap();

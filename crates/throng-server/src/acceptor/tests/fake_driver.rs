@@ -1,13 +1,14 @@
 //! A driver for tests of the acceptor: its accept queue is a list of results, and it writes down
 //! what the acceptor does.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::{
-    ConnectSpec, CoreId, CoreLink, Errno, Interest, IoEvent, ListenSpec, Listeners, MailboxFull,
-    MessagePriority, Permits, SocketClose, Sockets, Token,
+    ConnectSpec, CoreId, CoreLink, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners,
+    MailboxFull, MessagePriority, Permits, SocketClose, Sockets, Token,
 };
 
 use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage};
@@ -24,9 +25,9 @@ pub(super) struct FakeDriver {
     /// Error of the next watch.
     pub(super) watch_error: Option<Errno>,
     pub(super) closed: Vec<(u32, SocketClose)>,
-    pub(super) woken: Vec<CoreId>,
-    pub(super) to_registry: Vec<RegistryMessage>,
-    pub(super) placements: Vec<(CoreId, CoreId)>,
+    pub(super) woken: RefCell<Vec<CoreId>>,
+    pub(super) to_registry: RefCell<Vec<RegistryMessage>>,
+    pub(super) placements: RefCell<Vec<(CoreId, CoreId)>>,
     pub(super) pass_failures: u64,
 }
 
@@ -43,9 +44,9 @@ impl FakeDriver {
             is_watched: false,
             watch_error: None,
             closed: Vec::new(),
-            woken: Vec::new(),
-            to_registry: Vec::new(),
-            placements: Vec::new(),
+            woken: RefCell::default(),
+            to_registry: RefCell::default(),
+            placements: RefCell::default(),
             pass_failures: 0,
         }
     }
@@ -152,6 +153,15 @@ impl Listeners for FakeDriver {
     }
 }
 
+impl Driver for FakeDriver {
+    type Message = CoreMessage<()>;
+    type Link = Self;
+
+    fn link(&self) -> &Self {
+        self
+    }
+}
+
 impl CoreLink for FakeDriver {
     type Message = CoreMessage<()>;
 
@@ -164,21 +174,21 @@ impl CoreLink for FakeDriver {
     }
 
     fn send_message(
-        &mut self,
+        &self,
         to: CoreId,
         CoreMessage(kind): CoreMessage<()>,
         priority: MessagePriority,
     ) -> Result<(), MailboxFull<CoreMessage<()>>> {
         assert_eq!(priority, MessagePriority::Control);
         match kind {
-            CoreMessageKind::Registry(message) => self.to_registry.push(message),
-            CoreMessageKind::Placement(place) => self.placements.push((to, place)),
+            CoreMessageKind::Registry(message) => self.to_registry.borrow_mut().push(message),
+            CoreMessageKind::Placement(place) => self.placements.borrow_mut().push((to, place)),
             _ => unreachable!("an acceptor sends no other messages"),
         }
         Ok(())
     }
 
-    fn receive_messages(&mut self, _: &mut Vec<CoreMessage<()>>) -> bool {
+    fn receive_messages(&self, _: &mut Vec<CoreMessage<()>>) -> bool {
         unreachable!()
     }
 
@@ -186,8 +196,8 @@ impl CoreLink for FakeDriver {
         0
     }
 
-    fn wake(&mut self, core: CoreId) {
-        self.woken.push(core);
+    fn wake(&self, core: CoreId) {
+        self.woken.borrow_mut().push(core);
     }
 
     fn permits(&self) -> &Permits {
