@@ -19,6 +19,7 @@ mod tests;
 
 use serde::Serialize;
 use throng_base::units::show_count;
+use throng_report::Limit;
 
 pub use check::{Check, CheckState, Remedy, Sysctl, Unit};
 pub use fds::cores_for;
@@ -28,28 +29,35 @@ pub use requirements::{MachineRole, PortChoice, PortRequirements, Requirements};
 
 /// Checks every limit on the way against the requirements.
 pub fn preflight(required: &Requirements, machine: &MachineLimits) -> Preflight {
-    let checks = [
-        fds::tables(required, machine),
-        fds::files(required, machine),
-        fds::threads(required, machine),
-        ports::ports(required, machine),
-        ports::time_wait(required, machine),
-        ports::listening_port(required, machine),
-        memory::machine(required, machine),
-        memory::cgroup(required, machine),
-        memory::buffers(required, machine),
-        tables::epoll_watches(required, machine),
-        tables::conntrack(required, machine),
-        tables::hash(required, machine),
-        queues::accept_queue(required, machine),
-        queues::syn_queue(required, machine),
-    ];
+    let counts =
+        CHECKS.iter().filter(|(limit, _)| limit.is_none_or(|limit| required.counts_against(limit)));
     Preflight {
         connections: required.connections,
         role: required.role,
-        checks: checks.into_iter().flatten().collect(),
+        checks: counts.filter_map(|(_, check)| check(required, machine)).collect(),
     }
 }
+
+/// A check of one limit, if it applies.
+type CheckLimit = fn(&Requirements, &MachineLimits) -> Option<Check>;
+
+/// All checks. Some apply only where the driver's connections count against a limit.
+const CHECKS: [(Option<Limit>, CheckLimit); 14] = [
+    (Some(Limit::FDS), fds::tables),
+    (Some(Limit::FILES), fds::files),
+    (Some(Limit::FDS), fds::threads),
+    (Some(Limit::PORTS), ports::ports),
+    (Some(Limit::TIME_WAIT), ports::time_wait),
+    (None, ports::listening_port),
+    (None, memory::machine),
+    (None, memory::cgroup),
+    (Some(Limit::TCP_MEMORY), memory::buffers),
+    (Some(Limit::EPOLL_WATCHES), tables::epoll_watches),
+    (Some(Limit::CONNTRACK), tables::conntrack),
+    (Some(Limit::TCP_HASH), tables::hash),
+    (None, queues::accept_queue),
+    (None, queues::syn_queue),
+];
 
 /// The result of a preflight.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -11,7 +11,7 @@ use crate::fd_queue::FdQueue;
 use crate::handoff::FdChannel;
 use crate::mailbox::Mailbox;
 use crate::tables::{SharedFd, Tables};
-use crate::{CoreId, EpollDriver, Errno, MailboxSender, Permits, fdtable, process};
+use crate::{CoreId, DriverFactory, Errno, MailboxSender, Permits, ThreadLink, fdtable, process};
 
 /// Options of a set of cores.
 #[derive(Clone, Debug)]
@@ -86,18 +86,18 @@ impl<M> Cores<M> {
     }
 }
 
-/// Starts cores. Each core's thread calls `run` with its driver after it has its own fd table;
-/// `run` returns when the core ends. With [`CoresOptions::private_fds`], `run` must not use fds
+/// Starts cores. Each core's thread calls `run` with the driver that `factory` has made there, after
+/// it has its own fd table; `run` returns when the core ends. With [`CoresOptions::private_fds`], `run` must not use fds
 /// that were opened elsewhere.
 ///
 /// # Errors
 /// The first error of a core's setup: EMFILE, ENOMEM, EAGAIN. Then no core has run, and all threads
 /// have ended.
-pub fn spawn<M, F>(options: &CoresOptions, run: F) -> Result<Cores<M>, Errno>
-where
-    M: Send + 'static,
-    F: Fn(EpollDriver<M>) + Send + Sync + 'static,
-{
+pub fn spawn<M: Send + 'static, F: DriverFactory>(
+    options: &CoresOptions,
+    factory: F,
+    run: impl Fn(F::Driver<M>) + Send + Sync + 'static,
+) -> Result<Cores<M>, Errno> {
     let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
     let limit = fdtable::limit_of_a_table(private_fds);
     let shared = Arc::new(CoreSetState::new(options, private_fds, limit)?);
@@ -108,9 +108,10 @@ where
     let mut started = Ok(());
     for core in 0..options.cores {
         let (shared, run, ready) = (Arc::clone(&shared), Arc::clone(&run), ready.clone());
+        let factory = factory.clone();
         let (start, may_start) = mpsc::channel();
         let body = move || {
-            let driver = set_up(core, &shared, private_fds);
+            let driver = set_up(&factory, core, &shared, private_fds);
             // Drop the clone before the thread ends, so that the shared fds are closed in the table
             // in which they were opened.
             drop(shared);
@@ -217,15 +218,16 @@ impl<M> CoreSetState<M> {
 }
 
 /// Gives the calling thread its fd table, if `private_fds`, and creates its driver.
-fn set_up<M: Send>(
+fn set_up<M: Send + 'static, F: DriverFactory>(
+    factory: &F,
     core: CoreId,
     shared: &Arc<CoreSetState<M>>,
     private_fds: bool,
-) -> Result<EpollDriver<M>, Errno> {
+) -> Result<F::Driver<M>, Errno> {
     if private_fds {
         fdtable::make_private()?;
         fdtable::revoke_all_except(shared.kept_fds())?;
     }
     shared.tables.enter(private_fds);
-    EpollDriver::new(core, Arc::clone(shared))
+    factory.make(ThreadLink::new(core, Arc::clone(shared)))
 }

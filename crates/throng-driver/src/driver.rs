@@ -10,37 +10,34 @@ use crate::{Errno, Permits};
 /// Number of a core, from 0.
 pub type CoreId = usize;
 
-/// One core's interface to the kernel and to the other cores.
+/// One core's interface to the kernel and to the other cores: what an event loop needs.
 ///
-/// Sockets never block. Connections are edge-triggered: the driver reports readiness once, and a
-/// caller that stops before [`Errno::AGAIN`] must continue without a further event. Listeners are
-/// level-triggered.
-pub trait Driver {
-    /// Socket or listener. It belongs to the core whose fd table contains it.
-    type Fd;
+/// A driver has [`Sockets`] and a [`CoreLink`], and [`Listeners`] if it can listen. An app asks for
+/// what it uses, so a server does not compile on a driver of clients alone.
+pub trait Driver: Sockets {
     /// Message between cores.
     type Message;
+    /// Link to the other cores.
+    type Link: CoreLink<Message = Self::Message>;
 
-    /// Returns the number of this core.
-    fn core(&self) -> CoreId;
-    /// Returns the number of cores.
-    fn cores(&self) -> usize;
+    /// Returns the link to the other cores.
+    fn link(&self) -> &Self::Link;
+}
+
+/// Connections of one core, its clock, and the wait for events.
+///
+/// Sockets never block. Connections are edge-triggered: the driver reports readiness once, and a
+/// caller that stops before [`Errno::AGAIN`] must continue without a further event.
+pub trait Sockets {
+    /// Socket or listener. It belongs to the core whose fd table contains it.
+    type Fd;
+
     /// Returns the time.
     fn now(&self) -> Instant;
-
     /// Waits for events until `deadline` at the latest, and appends a bounded batch of them to
     /// `events`. Returns at once for a deadline in the past, such as [`Instant::ZERO`]; waits
     /// without limit for [`Instant::FAR`].
     fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>);
-
-    /// Opens a listening socket. The driver reports its connections after [`Self::watch`].
-    fn listen(&mut self, spec: &ListenSpec) -> Result<Self::Fd, Errno>;
-    /// Starts to report, under [`Token::listener`] `number`, that connections wait at `listener`.
-    fn watch(&mut self, listener: &Self::Fd, number: u32) -> Result<(), Errno>;
-    /// Stops to report. Connections wait in the kernel's queue.
-    fn unwatch(&mut self, listener: &Self::Fd) -> Result<(), Errno>;
-    /// Accepts one connection from the queue; [`Errno::AGAIN`] if the queue is empty.
-    fn accept(&mut self, listener: &Self::Fd) -> Result<Self::Fd, Errno>;
 
     /// Begins to connect. The socket becomes writable without an error on success; on failure
     /// [`Self::error`] returns the error.
@@ -60,25 +57,45 @@ pub trait Driver {
     fn recv(&mut self, fd: &Self::Fd, buffer: &mut [u8]) -> Result<usize, Errno>;
     /// Receives as [`Self::recv`] does, and also returns when the last of the bytes reached this
     /// kernel. That is `None` if the socket was opened without [`SocketOptions::arrival_stamps`],
-    /// if the wall clock was set meanwhile, or if the kernel gives no stamp.
+    /// if the wall clock was set meanwhile, or if the driver gives no stamp.
     fn recv_stamped(
         &mut self,
         fd: &Self::Fd,
         buffer: &mut [u8],
-    ) -> Result<(usize, Option<Instant>), Errno>;
+    ) -> Result<(usize, Option<Instant>), Errno> {
+        Ok((self.recv(fd, buffer)?, None))
+    }
     /// Returns the round trip of the connect's handshake, measured by the kernel. Returns `None` if
-    /// a segment was retransmitted, or the kernel gives no value. Call it directly after the
+    /// a segment was retransmitted, or the driver gives no value. Call it directly after the
     /// connect.
-    fn handshake_rtt(&self, fd: &Self::Fd) -> Option<Duration>;
+    fn handshake_rtt(&self, _fd: &Self::Fd) -> Option<Duration> {
+        None
+    }
     /// Returns how many sent bytes the kernel holds because the peer has not acknowledged them.
-    /// `None` if the kernel gives no value.
-    fn unacknowledged_bytes(&self, fd: &Self::Fd) -> Option<u64>;
+    /// `None` if the driver gives no value.
+    fn unacknowledged_bytes(&self, _fd: &Self::Fd) -> Option<u64> {
+        None
+    }
     /// Sends as much of `bytes` as the socket takes, and returns how much that is.
     fn send(&mut self, fd: &Self::Fd, bytes: &[u8]) -> Result<usize, Errno>;
     /// Shuts down the sending direction.
     fn finish(&mut self, fd: &Self::Fd) -> Result<(), Errno>;
     /// Closes the socket.
     fn close(&mut self, fd: Self::Fd, how: SocketClose);
+}
+
+/// Listening sockets of one core, and sockets on their way to other cores: what a server needs.
+///
+/// Listeners are level-triggered: the driver reports one in each wait while connections wait there.
+pub trait Listeners: Sockets {
+    /// Opens a listening socket. The driver reports its connections after [`Self::watch`].
+    fn listen(&mut self, spec: &ListenSpec) -> Result<Self::Fd, Errno>;
+    /// Starts to report, under [`Token::listener`] `number`, that connections wait at `listener`.
+    fn watch(&mut self, listener: &Self::Fd, number: u32) -> Result<(), Errno>;
+    /// Stops to report. Connections wait in the kernel's queue.
+    fn unwatch(&mut self, listener: &Self::Fd) -> Result<(), Errno>;
+    /// Accepts one connection from the queue; [`Errno::AGAIN`] if the queue is empty.
+    fn accept(&mut self, listener: &Self::Fd) -> Result<Self::Fd, Errno>;
 
     /// Hands a socket off to another core, which receives [`Token::PASSED`]. Sockets are batched
     /// until the next wait; [`Self::pass_failures`] counts those that cannot be passed then. The
@@ -97,20 +114,32 @@ pub trait Driver {
     /// Returns how many sockets this core can still open before its fd table is full. Returns
     /// `None` where all cores share one table, because other threads use that table too.
     fn fd_room(&self) -> Option<usize>;
+}
+
+/// Link of one core to the other cores of its set: mailboxes, wake-ups and permits. Cores that are
+/// threads have a [`ThreadLink`](crate::ThreadLink), whatever their driver is.
+pub trait CoreLink {
+    /// Message between cores.
+    type Message;
+
+    /// Returns the number of this core.
+    fn core(&self) -> CoreId;
+    /// Returns the number of cores.
+    fn cores(&self) -> usize;
 
     /// Puts `message` into the mailbox of the core `to`, and wakes that core.
     fn send_message(
-        &mut self,
+        &self,
         to: CoreId,
         message: Self::Message,
         priority: MessagePriority,
     ) -> Result<(), MailboxFull<Self::Message>>;
     /// Appends a bounded batch of messages from this core's mailbox. Returns true if more are left.
-    fn receive_messages(&mut self, into: &mut Vec<Self::Message>) -> bool;
+    fn receive_messages(&self, into: &mut Vec<Self::Message>) -> bool;
     /// Returns how many messages wait in this core's mailbox.
     fn messages_waiting(&self) -> usize;
     /// Makes the wait of another core return with [`Token::WAKE`].
-    fn wake(&mut self, core: CoreId);
+    fn wake(&self, core: CoreId);
 
     /// Returns the permits that all cores share: one for every connection.
     fn permits(&self) -> &Permits;
@@ -261,7 +290,7 @@ pub struct SocketOptions {
     pub sndbuf_bytes: Option<u32>,
     /// Receive buffer in bytes (the kernel doubles it).
     pub rcvbuf_bytes: Option<u32>,
-    /// Let the kernel record when bytes arrive, for [`Driver::recv_stamped`] (SO_TIMESTAMPING).
+    /// Let the kernel record when bytes arrive, for [`Sockets::recv_stamped`] (SO_TIMESTAMPING).
     /// Without support in the kernel, receives return no stamps.
     pub arrival_stamps: bool,
 }

@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -13,12 +12,12 @@ use throng_base::Instant;
 use crate::arrival::{self, ArrivalClock};
 use crate::cores::CoreSetState;
 use crate::driver::{
-    ConnectSpec, CoreId, Driver, Interest, IoEvent, ListenSpec, MailboxFull, MessagePriority,
-    Ready, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Driver, Interest, IoEvent, ListenSpec, Listeners, Ready,
+    SocketClose, Sockets, Token,
 };
 use crate::handoff::{self, BATCH, FdHandoff};
 use crate::wait::{WaitTimeout, Waiter};
-use crate::{Clock, Errno, Permits, socket};
+use crate::{Clock, Errno, ThreadLink, socket};
 
 /// Socket. Its number is valid only in the fd table of the core that opened it, so it cannot leave
 /// the thread.
@@ -42,8 +41,7 @@ impl AsFd for Fd {
 
 /// Driver of one core on Linux.
 pub struct EpollDriver<M> {
-    core: CoreId,
-    shared: Arc<CoreSetState<M>>,
+    link: ThreadLink<M>,
     set: OwnedFd,
     waiter: Waiter,
     buffer: Box<[MaybeUninit<libc::epoll_event>]>,
@@ -55,22 +53,18 @@ pub struct EpollDriver<M> {
 }
 
 impl<M> EpollDriver<M> {
-    /// Creates the driver of the core `core`. Must run on the core's own thread.
-    pub(crate) fn new(core: CoreId, shared: Arc<CoreSetState<M>>) -> Result<Self, Errno> {
+    /// Creates the driver of a core. Must run on the core's own thread.
+    pub(crate) fn new(link: ThreadLink<M>) -> Result<Self, Errno> {
         let set = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let waiter = Waiter::new(set.as_fd(), Token::WAKE.bits())?;
-        let own = &shared.slots[core];
-        add(
-            set.as_fd(),
-            &*own.eventfd,
-            Token::WAKE,
-            epoll::EventFlags::IN | epoll::EventFlags::ET,
-        )?;
-        add(set.as_fd(), &own.channel.read_end, Token::PASSED, epoll::EventFlags::IN)?;
+        let wake = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        add(set.as_fd(), link.wake_fd(), Token::WAKE, wake)?;
+        let channel = &link.shared.slots[link.core()].channel;
+        add(set.as_fd(), &channel.read_end, Token::PASSED, epoll::EventFlags::IN)?;
         let buffer = (0..BATCH_MAX).map(|_| MaybeUninit::uninit()).collect();
-        let handoff = FdHandoff::new(shared.slots.len(), shared.fds_max.is_none());
+        let handoff = FdHandoff::new(link.cores(), link.shared.fds_max.is_none());
         let arrivals = ArrivalClock::default();
-        Ok(Self { core, shared, set, waiter, buffer, handoff, open: 0, clock: Clock, arrivals })
+        Ok(Self { link, set, waiter, buffer, handoff, open: 0, clock: Clock, arrivals })
     }
 
     /// Counts an open socket.
@@ -80,17 +74,8 @@ impl<M> EpollDriver<M> {
     }
 }
 
-impl<M: Send> Driver for EpollDriver<M> {
+impl<M> Sockets for EpollDriver<M> {
     type Fd = Fd;
-    type Message = M;
-
-    fn core(&self) -> CoreId {
-        self.core
-    }
-
-    fn cores(&self) -> usize {
-        self.shared.slots.len()
-    }
 
     fn now(&self) -> Instant {
         self.clock.now()
@@ -98,7 +83,7 @@ impl<M: Send> Driver for EpollDriver<M> {
 
     fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
         let failures = self.handoff.failures;
-        self.handoff.flush(&self.shared.slots);
+        self.handoff.flush(&self.link.shared.slots);
         let deadline = if self.handoff.failures > failures {
             // The core must learn of the failure now.
             Instant::ZERO
@@ -123,24 +108,6 @@ impl<M: Send> Driver for EpollDriver<M> {
             let libc::epoll_event { events: bits, u64: token } = unsafe { event.assume_init() };
             events.push(IoEvent { token: Token::from_bits(token), ready: ready(bits) });
         }
-    }
-
-    fn listen(&mut self, spec: &ListenSpec) -> Result<Fd, Errno> {
-        socket::listen(spec).map(|fd| self.opened(fd))
-    }
-
-    fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
-        // Exclusive, so that a connection wakes only one of the cores that watch the listener.
-        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
-        add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
-    }
-
-    fn unwatch(&mut self, listener: &Fd) -> Result<(), Errno> {
-        epoll::delete(&self.set, listener).map_err(Errno::from)
-    }
-
-    fn accept(&mut self, listener: &Fd) -> Result<Fd, Errno> {
-        socket::accept(listener.as_fd()).map(|fd| self.opened(fd))
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<Fd, Errno> {
@@ -204,6 +171,26 @@ impl<M: Send> Driver for EpollDriver<M> {
         self.open -= 1;
         socket::close(fd.fd, how);
     }
+}
+
+impl<M> Listeners for EpollDriver<M> {
+    fn listen(&mut self, spec: &ListenSpec) -> Result<Fd, Errno> {
+        socket::listen(spec).map(|fd| self.opened(fd))
+    }
+
+    fn watch(&mut self, listener: &Fd, number: u32) -> Result<(), Errno> {
+        // Exclusive, so that a connection wakes only one of the cores that watch the listener.
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::EXCLUSIVE;
+        add(self.set.as_fd(), &listener.fd, Token::listener(number), flags)
+    }
+
+    fn unwatch(&mut self, listener: &Fd) -> Result<(), Errno> {
+        epoll::delete(&self.set, listener).map_err(Errno::from)
+    }
+
+    fn accept(&mut self, listener: &Fd) -> Result<Fd, Errno> {
+        socket::accept(listener.as_fd()).map(|fd| self.opened(fd))
+    }
 
     fn hand_off(&mut self, fd: Fd, to: CoreId) {
         // From now on `handoff` counts the socket.
@@ -218,14 +205,14 @@ impl<M: Send> Driver for EpollDriver<M> {
         // Sockets in transit may use the reserve. A core without room passes them on, and takes no
         // more before these have left.
         let taken = self.open + self.handoff.fds_held();
-        let room =
-            self.shared.fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
-        self.handoff.receive(&self.shared.slots[self.core], room);
+        let CoreSetState { slots, fds_max, .. } = &*self.link.shared;
+        let room = fds_max.map_or(usize::MAX, |max| (max + BATCH).saturating_sub(taken));
+        self.handoff.receive(&slots[self.link.core()], room);
         self.handoff.pop().map(|fd| self.opened(fd))
     }
 
     fn share(&mut self, listener: &Fd, to: CoreId) -> Result<(), Errno> {
-        handoff::share(listener.as_fd(), &self.shared.slots[to].channel)
+        handoff::share(listener.as_fd(), &self.link.shared.slots[to].channel)
     }
 
     fn take_shared(&mut self) -> Option<Fd> {
@@ -237,33 +224,17 @@ impl<M: Send> Driver for EpollDriver<M> {
     }
 
     fn fd_room(&self) -> Option<usize> {
-        let max = self.shared.fds_max?;
+        let max = self.link.shared.fds_max?;
         Some(max.saturating_sub(self.open + self.handoff.fds_held()))
     }
+}
 
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        message: M,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<M>> {
-        self.shared.mailboxes[to].push(message, priority)
-    }
+impl<M> Driver for EpollDriver<M> {
+    type Message = M;
+    type Link = ThreadLink<M>;
 
-    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.mailboxes[self.core].pop_batch(into)
-    }
-
-    fn messages_waiting(&self) -> usize {
-        self.shared.mailboxes[self.core].len()
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.shared.mailboxes[core].wake();
-    }
-
-    fn permits(&self) -> &Permits {
-        &self.shared.permits
+    fn link(&self) -> &ThreadLink<M> {
+        &self.link
     }
 }
 

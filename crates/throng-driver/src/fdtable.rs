@@ -48,6 +48,32 @@ pub const fn usable_shared(limit: usize, cores: usize) -> usize {
     limit.saturating_sub(RESERVED + RECORDER_FDS + (SHARED_FDS_PER_CORE + OWN_FDS_PER_CORE) * cores)
 }
 
+/// Fd tables of the cores of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FdTables {
+    /// Fds that fit into one table.
+    pub limit: usize,
+    /// True if each core has a table of its own; false if the whole program has one.
+    pub private: bool,
+}
+
+impl FdTables {
+    /// Raises the limit of this process as [`raise_limit`] does, and tries whether a thread can
+    /// have its own table.
+    pub fn of_this_process() -> Self {
+        Self { limit: raise_limit(), private: can_be_private().is_ok() }
+    }
+
+    /// Returns how many connections the tables of so many cores hold.
+    pub const fn connections(self, cores: usize) -> u64 {
+        if self.private {
+            (usable(self.limit, cores) as u64).saturating_mul(cores as u64)
+        } else {
+            usable_shared(self.limit, cores) as u64
+        }
+    }
+}
+
 /// Fds that every table holds for each core: its eventfd and both ends of its handoff socket.
 const SHARED_FDS_PER_CORE: usize = 3;
 /// Further fds of each core: its epoll instance and its listener.

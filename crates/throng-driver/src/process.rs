@@ -1,9 +1,12 @@
-//! Resource use of this process.
+//! Resource use of this process, and the sysctls that bound it.
 
+use std::ops::RangeInclusive;
 use std::os::unix::thread::JoinHandleExt;
+use std::path::Path;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use throng_report::ProcessUse;
+use throng_report::{Limit, ProcessUse};
 
 /// Returns the CPU time and memory of this process. The caller fills in `rss_bytes_at_start`.
 pub fn own_use() -> ProcessUse {
@@ -48,11 +51,35 @@ pub fn rss_bytes() -> u64 {
     pages * rustix::param::page_size() as u64
 }
 
-/// Returns how many epoll watches the programs of one Unix user may have together
-/// (`fs.epoll.max_user_watches`); `None` if `/proc` cannot be read.
-pub fn epoll_watches_max() -> Option<u64> {
-    let most = std::fs::read_to_string("/proc/sys/fs/epoll/max_user_watches");
-    most.ok().and_then(|most| most.trim().parse().ok())
+/// Returns a sysctl of one number as it is now; `None` if `/proc` cannot be read.
+pub fn sysctl(limit: Limit) -> Option<u64> {
+    sysctl_text(&limit.path())?.trim().parse().ok()
+}
+
+/// Returns the kernel's range of source ports in this network namespace.
+pub(crate) fn local_port_range() -> RangeInclusive<u16> {
+    let read = || {
+        let text = sysctl_text(&Limit::PORTS.path())?;
+        let mut numbers = text.split_whitespace().map(str::parse);
+        Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
+    };
+    read().unwrap_or(32_768..=60_999)
+}
+
+/// Returns the times for which the port of a closed connection cannot be reused: in general, and on
+/// the loopback network.
+pub(crate) fn time_waits() -> (Duration, Duration) {
+    let (whole, short) = (Duration::from_secs(60), Duration::from_secs(1));
+    // After one second a new connection may reuse the port: everywhere, or on loopback only.
+    match sysctl_text("net/ipv4/tcp_tw_reuse").unwrap_or_default().trim() {
+        "1" => (short, short),
+        "2" => (whole, short),
+        _ => (whole, whole),
+    }
+}
+
+fn sysctl_text(path: &str) -> Option<String> {
+    std::fs::read_to_string(Path::new("/proc/sys").join(path)).ok()
 }
 
 #[cfg(test)]

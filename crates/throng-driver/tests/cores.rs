@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use rustix::process::{Resource, Rlimit, setrlimit};
-use throng_driver::{CoresOptions, EpollDriver, Errno, spawn};
+use throng_driver::{CoresOptions, Epoll, EpollDriver, Errno, spawn};
 
 #[test]
 fn none_runs_when_one_cannot_be_set_up_and_no_fd_is_left_behind() {
@@ -15,7 +15,7 @@ fn none_runs_when_one_cannot_be_set_up_and_no_fd_is_left_behind() {
     let ran = Arc::new(AtomicUsize::new(0));
     let runs = Arc::clone(&ran);
     let options = CoresOptions { cores: CORES, private_fds: false, ..CoresOptions::default() };
-    let spawned = spawn(&options, move |_: EpollDriver<()>| {
+    let spawned = spawn(&options, Epoll, move |_: EpollDriver<()>| {
         runs.fetch_add(1, SeqCst);
     });
     assert_eq!(spawned.err(), Some(Errno::TABLE_FULL));

@@ -42,7 +42,8 @@ pub trait App<D: Driver>: Sized {
     /// or unwatches the listener.
     fn acceptable(&mut self, _cx: &mut CoreContext<D, Self>, _number: u32) {}
 
-    /// Runs when other cores have handed off sockets; [`Driver::take_passed`] returns them.
+    /// Runs when other cores have handed off sockets; their driver returns them
+    /// ([`Listeners::take_passed`](throng_driver::Listeners::take_passed)).
     fn passed(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
     /// Runs when another core woke this one; a permit may be free.

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use throng_base::{Instant, Key};
-use throng_driver::{ConnectSpec, CoreId, Driver, MailboxFull, MessagePriority, SocketClose};
+use throng_driver::{
+    ConnectSpec, CoreId, CoreLink, Driver, MailboxFull, MessagePriority, SocketClose,
+};
 
 use crate::actions::Actions;
 use crate::arrival::Arrival;
@@ -157,7 +159,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
 
     /// Returns the number of this core.
     pub fn core(&self) -> CoreId {
-        self.io.driver.core()
+        self.io.driver.link().core()
     }
 
     /// Returns how many bytes wait until the kernel takes them.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use throng_base::wheel::Wheel;
 use throng_base::{Instant, Key};
 use throng_driver::{
-    CoreId, Driver, Errno, Interest, MailboxFull, MessagePriority, SocketClose, Token,
+    CoreId, CoreLink, Driver, Errno, Interest, MailboxFull, MessagePriority, SocketClose, Token,
 };
 use throng_report::CoreCounters;
 
@@ -40,7 +40,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
 
     /// Returns the number of this core.
     pub fn core(&self) -> CoreId {
-        self.io.driver.core()
+        self.io.driver.link().core()
     }
 
     /// Returns the driver.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::{Instant, Key, Slab};
-use throng_driver::{Driver, Errno, IoEvent, Ready, SocketClose, Token};
+use throng_driver::{CoreLink, Driver, Errno, IoEvent, Ready, SocketClose, Token};
 use throng_proto::{Input, Session};
 
 use crate::actions::Actions;
@@ -361,9 +361,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
         let io = &mut self.cx.io;
         if let Some(activity) = &mut io.activity {
-            activity.mailbox_most = activity.mailbox_most.max(io.driver.messages_waiting());
+            activity.mailbox_most = activity.mailbox_most.max(io.driver.link().messages_waiting());
         }
-        self.has_messages = io.driver.receive_messages(&mut self.messages);
+        self.has_messages = io.driver.link().receive_messages(&mut self.messages);
         let mut messages = std::mem::take(&mut self.messages);
         self.cx.io.counters.mail_received += messages.len() as u64;
         for message in messages.drain(..) {

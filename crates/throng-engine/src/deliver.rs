@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use throng_base::Key;
-use throng_driver::{Driver, Errno, SocketClose};
+use throng_driver::{Driver, Errno, SocketClose, Sockets};
 use throng_pubsub::{Frames, Lane};
 
 use crate::entry::{Entry, SocketState};
@@ -52,7 +52,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
 }
 
 impl<F, S, T> Entry<F, S, T> {
-    fn deliver<D: Driver<Fd = F>>(
+    fn deliver<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,

@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 
 use throng_base::{Instant, Key};
-use throng_driver::{CoreId, Driver, Errno, MailboxFull, MessagePriority, SocketClose};
+use throng_driver::{
+    CoreId, CoreLink, Driver, Errno, MailboxFull, MessagePriority, SocketClose, Sockets,
+};
 use throng_report::CoreCounters;
 
 use crate::activity::Activity;
@@ -12,7 +14,7 @@ use crate::budget::{Budget, InputBacklog};
 use crate::{CloseReason, CoreLimits};
 
 /// Part of a core's state that the callback of one connection may use too, beside its own entry.
-pub(crate) struct CoreIo<D: Driver> {
+pub(crate) struct CoreIo<D> {
     pub(crate) driver: D,
     /// Time at which the core began to process the present event.
     pub(crate) now: Instant,
@@ -44,7 +46,7 @@ pub(crate) enum Effect {
     Closed(Key, CloseReason),
 }
 
-impl<D: Driver> CoreIo<D> {
+impl<D: Sockets> CoreIo<D> {
     pub(crate) fn new(driver: D, now: Instant, limits: CoreLimits) -> Self {
         Self {
             driver,
@@ -83,7 +85,9 @@ impl<D: Driver> CoreIo<D> {
             activity.sent(key, bytes);
         }
     }
+}
 
+impl<D: Driver> CoreIo<D> {
     /// Puts `message` into the mailbox of the core `to`, and counts it if the mailbox refuses it.
     pub(crate) fn send_message(
         &mut self,
@@ -91,7 +95,7 @@ impl<D: Driver> CoreIo<D> {
         message: D::Message,
         priority: MessagePriority,
     ) -> Result<(), MailboxFull<D::Message>> {
-        let sent = self.driver.send_message(to, message, priority);
+        let sent = self.driver.link().send_message(to, message, priority);
         self.counters.mail_dropped += u64::from(sent.is_err());
         sent
     }

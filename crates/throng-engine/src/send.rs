@@ -1,7 +1,7 @@
 //! Sending: bytes go to the kernel at once, or wait in the entry's queue for a slow peer.
 
 use throng_base::Key;
-use throng_driver::{Driver, Errno, Interest, Token};
+use throng_driver::{Errno, Interest, Sockets, Token};
 use throng_report::CoreCounters;
 
 use crate::CloseReason;
@@ -20,7 +20,7 @@ pub(crate) enum SendError {
 impl<F, S, T> Entry<F, S, T> {
     /// Sends the core's out buffer and clears it. Bytes that the kernel does not take join the
     /// queue.
-    pub(crate) fn flush<D: Driver<Fd = F>>(
+    pub(crate) fn flush<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
@@ -61,7 +61,7 @@ impl<F, S, T> Entry<F, S, T> {
 
     /// Sends the core's out buffer, then the parts that `fill` adds to the queue. Bytes that the
     /// kernel does not take stay in the queue.
-    pub(crate) fn send_queued<D: Driver<Fd = F>>(
+    pub(crate) fn send_queued<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
@@ -99,7 +99,7 @@ impl<F, S, T> Entry<F, S, T> {
 
     /// Sends queued bytes after the socket has room again. Returns the reason to close with if the
     /// app has closed the connection and nothing waits any more.
-    pub(crate) fn resume<D: Driver<Fd = F>>(
+    pub(crate) fn resume<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
@@ -134,7 +134,7 @@ impl<F, S, T> Entry<F, S, T> {
 
     /// Marks the open socket as blocked: `queue` holds the bytes that the kernel did not take, and
     /// the driver reports when the socket has room again.
-    pub(crate) fn block<D: Driver<Fd = F>>(
+    pub(crate) fn block<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
@@ -153,7 +153,7 @@ impl<F, S, T> Entry<F, S, T> {
 }
 
 /// Sends `bytes` by one call, counts it, and returns how many bytes the kernel took.
-pub(crate) fn send<D: Driver>(
+pub(crate) fn send<D: Sockets>(
     driver: &mut D,
     counters: &mut CoreCounters,
     fd: &D::Fd,
@@ -170,7 +170,7 @@ pub(crate) fn send<D: Driver>(
 }
 
 /// Sends queued bytes until the kernel takes no more. Returns true when the queue is empty.
-fn empty_queue<D: Driver>(
+fn empty_queue<D: Sockets>(
     fd: &D::Fd,
     io: &mut CoreIo<D>,
     key: Key,

@@ -147,7 +147,7 @@ fn calibrate(
         protocol: plan.program().protocol(),
         traffic: plan.program().traffic(),
         cores: Some(plan.capacity.cores),
-        users_most: plan.capacity.fds() / 2,
+        users_most: plan.capacity.held() / 2,
         target_is_remote: !target_is_here,
         stop,
         ..CeilingOptions::default()

@@ -1,5 +1,7 @@
 //! The requirements of a planned run on this machine, checked by the doctor's preflight.
 
+use std::ops::RangeInclusive;
+
 use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
     MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
@@ -18,14 +20,21 @@ pub fn run_preflight(load: &LoadPlan, cores: Option<usize>) -> Preflight {
 }
 
 fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
-    let demand = load.capacity.demand;
+    let (demand, driver) = (load.capacity.demand, &load.capacity.driver);
     let is_here = load.targets.iter().all(|target| is_local(target.ip()));
     let on_loopback = load.targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
     let role = if is_here { MachineRole::Both } else { MachineRole::Client };
-    let chosen = if load.sources.is_explicit() {
-        PortChoice::Generator(load.capacity.port_range.clone())
-    } else {
-        PortChoice::Kernel
+    let ports = |range: &RangeInclusive<u16>| PortRequirements {
+        addresses: load.capacity.addresses as u64,
+        addresses_grow: false,
+        on_loopback: on_loopback && load.targets.iter().all(|target| target.is_ipv4()),
+        targets: load.targets.len() as u64,
+        chosen: if load.sources.is_explicit() {
+            PortChoice::Generator(range.clone())
+        } else {
+            PortChoice::Kernel
+        },
+        time_wait: load.capacity.time_wait,
     };
     Requirements {
         cores: cores.map(|cores| cores as u64),
@@ -38,14 +47,9 @@ fn requirements(load: &LoadPlan, cores: Option<usize>) -> Requirements {
         connects_per_s: demand.begins_per_s,
         ends_per_s: demand.ends_per_s,
         listens: load.targets.clone(),
-        ports: Some(PortRequirements {
-            addresses: load.capacity.addresses as u64,
-            addresses_grow: false,
-            on_loopback: on_loopback && load.targets.iter().all(|target| target.is_ipv4()),
-            targets: load.targets.len() as u64,
-            chosen,
-            time_wait: load.capacity.time_wait,
-        }),
+        ports: load.capacity.port_range.as_ref().map(ports),
+        client_limits: driver.limits,
+        client_connection_bytes: driver.connection_bytes,
         ..Requirements::new(demand.connections, role)
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use throng_driver::fdtable;
+use throng_driver::DriverCapacity;
 
 use crate::program::{OpSum, Program};
 use crate::scenario::{Model, Phase};
@@ -92,14 +92,13 @@ pub struct Capacity {
     pub demand: Demand,
     /// Cores of the generator.
     pub cores: usize,
-    /// Connections that fit into one fd table.
-    pub fds_per_table: usize,
-    /// True if each core has an fd table of its own.
-    pub private_fds: bool,
+    /// Capacity of the driver.
+    pub driver: DriverCapacity,
     /// Number of source addresses.
     pub addresses: usize,
-    /// Ports of one source address: the kernel's range or the configured one.
-    pub port_range: RangeInclusive<u16>,
+    /// Ports of one source address: the driver's range or the configured one. `None` if the
+    /// connections of the driver have no ports that can run out.
+    pub port_range: Option<RangeInclusive<u16>>,
     /// Connections that the sources allow, over all targets.
     pub ports: u64,
     /// Time for which the port of a closed connection cannot be reused.
@@ -107,27 +106,15 @@ pub struct Capacity {
 }
 
 impl Capacity {
-    /// Returns the connections that fit into the fd tables.
-    pub fn fds(&self) -> u64 {
-        let tables = if self.private_fds { self.cores } else { 1 };
-        self.fds_per_table as u64 * tables as u64
+    /// Returns the connections that the driver holds on these cores.
+    pub fn held(&self) -> u64 {
+        self.driver.connections(self.cores)
     }
 
     /// Returns the maximum number of connections at once: the lower of the two limits.
     pub fn connections(&self) -> u64 {
-        self.fds().min(self.ports)
+        self.held().min(self.ports)
     }
-}
-
-/// Returns the number of cores that a generator or server needs for `connections` at once: one per
-/// CPU, or more if the fd tables require it.
-pub fn cores_for(connections: u64, cpus: usize, limit: usize, private_fds: bool) -> usize {
-    if !private_fds {
-        return cpus;
-    }
-    // Each core costs a few fds in every table, so the number is found by trial.
-    let fits = |cores: &usize| fdtable::usable(limit, *cores) as u64 * *cores as u64 >= connections;
-    (cpus..fdtable::CORES_MAX).find(fits).unwrap_or(cpus)
 }
 
 /// Returns the default sources for a target on this machine.
@@ -200,13 +187,6 @@ mod tests {
         assert_eq!((alone.ends_per_s, alone.begins_per_s), (0.0, 100.0));
         assert_eq!((with_login.ends_per_s, with_login.begins_per_s), (100.0, 200.0));
         assert_eq!(with_login.connections, alone.connections);
-    }
-
-    #[test]
-    fn tables_of_20_000_hold_200_000_on_eleven_cores() {
-        assert_eq!(cores_for(200_000, 2, 20_000, true), 11);
-        assert_eq!(cores_for(1_000, 2, 20_000, true), 2);
-        assert_eq!(cores_for(200_000, 2, 20_000, false), 2);
     }
 
     #[test]

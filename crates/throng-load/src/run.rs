@@ -1,6 +1,7 @@
 //! A run of the generator: its plan, start, control and measurements.
 
 mod collect;
+mod driver;
 mod first_errors;
 mod plan;
 mod probes;
@@ -11,6 +12,7 @@ mod solo;
 mod trial;
 
 pub use collect::Collector;
+pub use driver::LoadDriver;
 pub use plan::{CommonStart, LoadError, LoadOptions, LoadPlan};
 pub use running::RunningLoad;
 pub use setup::{LastLines, SetupError, SetupWatch, set_up, tear_down};

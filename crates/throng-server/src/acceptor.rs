@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
-use throng_driver::{Blame, CoreId, Driver, Errno, SocketClose};
+use throng_driver::{Blame, CoreId, CoreLink, Errno, SocketClose, Sockets};
 use throng_report::{Merge, RunEventKind, ServerCounters};
 
 use crate::ServerConfig;
@@ -26,7 +26,7 @@ mod registry;
 mod state;
 
 /// The accept side of a core.
-pub(crate) struct Acceptor<D: Driver> {
+pub(crate) struct Acceptor<D: Sockets> {
     config: Arc<ServerConfig>,
     core: CoreId,
     cores: usize,
@@ -134,7 +134,7 @@ impl<D: ServerDriver> Acceptor<D> {
 
     /// Learns the core's number and the room in its fd table.
     pub(crate) fn start(&mut self, driver: &D) {
-        (self.core, self.cores) = (driver.core(), driver.cores());
+        (self.core, self.cores) = (driver.link().core(), driver.link().cores());
         // The listener takes one place in the table.
         let room = driver.fd_room().map_or(usize::MAX, |room| room.saturating_sub(1));
         // A single core has no other core to hand off to: the kernel reports a full table.
@@ -198,13 +198,13 @@ impl<D: ServerDriver> Acceptor<D> {
         if self.handoffs >= HANDOFFS_MAX {
             return Err(BatchEnd::HandoffsMax);
         }
-        if !cx.driver.permits().acquire_or_register(self.core) {
+        if !cx.driver.link().permits().acquire_or_register(self.core) {
             return Err(BatchEnd::Pause(PauseReason::Permits));
         }
         let errno = match cx.driver.accept(listener) {
             Ok(fd) => {
                 self.counters.accepted += 1;
-                let placed = self.placement.accepted(cx.driver, self.core, fd);
+                let placed = self.placement.accepted(cx.driver.link(), self.core, fd);
                 return placed.map(|fd| self.place(cx, fd)).ok_or(BatchEnd::AwaitPlacement);
             }
             Err(errno) => errno,
@@ -263,7 +263,7 @@ impl<D: ServerDriver> Acceptor<D> {
 
     /// Passes a message to the registry of `dispatch`.
     pub(crate) fn registry_message(&mut self, driver: &mut D, message: RegistryMessage) {
-        self.placement.registry_message(driver, message);
+        self.placement.registry_message(driver.link(), message);
     }
 
     /// Ends a batch that took `accepted` connections: watches the listener unless there is a reason
@@ -321,7 +321,7 @@ impl<D: ServerDriver> Acceptor<D> {
             if let AcceptState::Paused(Pause { reason: PauseReason::Permits, .. }) = self.state {
                 return true;
             }
-            if driver.permits().has_waiters() && driver.permits().try_acquire() {
+            if driver.link().permits().has_waiters() && driver.link().permits().try_acquire() {
                 self.release_permit(driver);
             }
         }
@@ -359,14 +359,14 @@ impl<D: ServerDriver> Acceptor<D> {
         self.counters.closed += 1;
         self.has_closed = true;
         self.release_permit(driver);
-        self.placement.connection_ended(driver, core);
+        self.placement.connection_ended(driver.link(), core);
     }
 
     /// Returns a permit and wakes the core that waits for it.
     fn release_permit(&mut self, driver: &mut D) {
-        match driver.permits().release() {
+        match driver.link().permits().release() {
             Some(core) if core == self.core => self.permit_signaled = true,
-            Some(core) => driver.wake(core),
+            Some(core) => driver.link().wake(core),
             None => {}
         }
     }

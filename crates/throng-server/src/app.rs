@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use throng_base::{Instant, Key};
-use throng_driver::{Driver, MessagePriority, SocketClose};
+use throng_driver::{CoreLink, MessagePriority, SocketClose, Sockets};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Session;
 use throng_report::ServerCounters;
@@ -25,7 +25,7 @@ mod fan_out;
 mod inspect;
 
 /// The server as an app of the engine. It is generic over the driver: Linux or the simulation.
-pub struct ServerApp<H: Handler, D: Driver> {
+pub struct ServerApp<H: Handler, D: Sockets> {
     config: Arc<ServerConfig>,
     handler: H,
     acceptor: Acceptor<D>,
@@ -243,7 +243,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
     fn started(&mut self, cx: &mut CoreContext<D, Self>) {
         let driver = cx.driver();
         self.acceptor.start(driver);
-        self.fanout.started(driver.core(), driver.cores());
+        self.fanout.started(driver.link().core(), driver.link().cores());
     }
 
     fn acceptable(&mut self, cx: &mut CoreContext<D, Self>, _number: u32) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use throng_base::Key;
-use throng_driver::{CoreId, Driver, Errno, MailboxFull};
+use throng_driver::{CoreId, CoreLink, Driver, Errno, Listeners, MailboxFull};
 use throng_pubsub::{Publication, TopicCounts};
 use throng_report::{CoreCounters, ServerCounters};
 
@@ -32,13 +32,20 @@ pub(crate) enum CoreMessageKind<M> {
     Control(Control),
 }
 
-/// A driver whose cores exchange the messages of a server.
-pub trait ServerDriver: Driver<Message = CoreMessage<<Self as ServerDriver>::Payload>> {
+/// A link between the cores of a server.
+pub(crate) trait ServerLink<M>: CoreLink<Message = CoreMessage<M>> {}
+
+impl<M, L: CoreLink<Message = CoreMessage<M>>> ServerLink<M> for L {}
+
+/// A driver that listens, and whose cores exchange the messages of a server.
+pub trait ServerDriver:
+    Driver<Message = CoreMessage<<Self as ServerDriver>::Payload>> + Listeners
+{
     /// The messages of the server's handlers.
     type Payload;
 }
 
-impl<M, D: Driver<Message = CoreMessage<M>>> ServerDriver for D {
+impl<M, D: Driver<Message = CoreMessage<M>> + Listeners> ServerDriver for D {
     type Payload = M;
 }
 

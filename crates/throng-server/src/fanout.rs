@@ -12,7 +12,7 @@ use throng_pubsub::{Hub, Publication, Rulebook};
 use throng_report::{Merge, ServerCounters};
 
 use crate::ConnectionId;
-use crate::core_message::{CoreMessage, CoreMessageKind, ServerDriver};
+use crate::core_message::{CoreMessage, CoreMessageKind, ServerLink};
 use crate::node_port::{FromCore, NodePort};
 use crate::outbox::{Outbox, OutboxItem};
 
@@ -128,7 +128,7 @@ impl Fanout {
     }
 
     /// Posts the publications for other cores until a mailbox is full.
-    pub(crate) fn post_outgoing<D: ServerDriver>(&mut self, driver: &mut D, now: Instant) {
+    pub(crate) fn post_outgoing<M>(&mut self, link: &impl ServerLink<M>, now: Instant) {
         let Self { outgoing, outgoing_count: waiting, retry_at, .. } = self;
         if *waiting == 0 {
             return;
@@ -138,7 +138,7 @@ impl Fanout {
             let before = outbox.len();
             let is_full = outbox.post(|OutboxItem { publication, except }| {
                 let mail = CoreMessage(CoreMessageKind::Publish(publication, except));
-                let sent = driver.send_message(core, mail, MessagePriority::Bulk);
+                let sent = link.send_message(core, mail, MessagePriority::Bulk);
                 sent.map_err(|MailboxFull(CoreMessage(refused))| match refused {
                     CoreMessageKind::Publish(publication, except) => {
                         OutboxItem { publication, except }

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
+use throng_driver::CoreLink;
 use throng_engine::{Activity, App, CoreContext};
 use throng_pubsub::Hub;
 use throng_report::{BusyConnection, CoreCounters, CoreInspection, ServerCounters, SlowConnection};
@@ -148,7 +149,7 @@ impl Inspection {
             fanned_out: server.fanned_out,
             bytes_received: turns.bytes_received,
             bytes_sent: turns.bytes_sent,
-            mailbox: cx.driver().messages_waiting() as u64,
+            mailbox: cx.driver().link().messages_waiting() as u64,
             pending_bytes: turns.pending_bytes,
             slow_connections: self.slow.count,
             topics: server.topics,

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use throng_bus::BusError;
 use throng_driver::{
-    Clock, CoreId, Cores, CoresOptions, EpollDriver, Errno, MailboxSender, cores, fdtable, process,
+    Clock, CoreId, CoreLink, Cores, CoresOptions, Driver, Epoll, EpollDriver, Errno, MailboxSender,
+    cores, fdtable, process,
 };
 use throng_engine::{Core, CoreLimits};
 use throng_report::{Merge, RunEvent, RunEventKind, ServerSnapshot};
@@ -106,14 +107,14 @@ impl<H: Handler> RunningServer<H> {
             private_fds,
         };
         let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
-            let handler = make(throng_driver::Driver::core(&driver));
+            let handler = make(driver.link().core());
             let mut app = ServerApp::new(Arc::clone(&config), handler);
             if let Some(node) = &node {
                 app.share_topics(Arc::clone(node));
             }
             Core::new(driver, app, limits).run();
         };
-        let cores = cores::spawn(&cores_options, run).map_err(StartError::Cores)?;
+        let cores = cores::spawn(&cores_options, Epoll, run).map_err(StartError::Cores)?;
         let mut server = Self {
             mailboxes: cores.sender(),
             private_fds: cores.private_fds(),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, MESSAGE_BATCH_MAX, MailboxFull, MessagePriority, Permits};
+use throng_driver::{CoreId, CoreLink, MESSAGE_BATCH_MAX, MailboxFull, MessagePriority, Permits};
 
 use crate::SimDriver;
 use crate::world::{Action, State, World};
@@ -23,8 +23,8 @@ pub struct SimCoresOptions {
     pub mailbox_max: usize,
     /// Sockets that fit into an fd table. Default: no limit.
     pub fds_max: usize,
-    /// Part of `fds_max` that [`Driver::fd_room`](throng_driver::Driver::fd_room) leaves out, a
-    /// reserve for sockets in transit. Default 0.
+    /// Part of `fds_max` that [`Listeners::fd_room`](throng_driver::Listeners::fd_room)
+    /// leaves out, a reserve for sockets in transit. Default 0.
     pub fds_reserved: usize,
     /// Give every core its own fd table. Default true.
     pub private_fds: bool,
@@ -50,44 +50,112 @@ impl Default for SimCoresOptions {
 /// Cores of one simulated process. It returns their drivers, and acts as the control thread.
 pub struct SimCores<M> {
     world: World,
-    shared: Rc<SimProcess<M>>,
+    process: Rc<SimProcess<M>>,
 }
 
 impl<M> SimCores<M> {
     pub(crate) fn new(world: World, options: &SimCoresOptions) -> Self {
-        let shared = Rc::new(SimProcess::new(&mut world.borrow_mut(), options));
-        Self { world, shared }
+        let process = Rc::new(SimProcess::new(&mut world.borrow_mut(), options));
+        Self { world, process }
     }
 
     /// Returns the drivers of all cores, in order. Call it once.
     pub fn drivers(&self) -> Vec<SimDriver<M>> {
-        let slots = self.shared.slots.iter().enumerate();
-        slots
-            .map(|(core, slot)| {
-                SimDriver::new(core, *slot, Rc::clone(&self.world), Rc::clone(&self.shared))
-            })
-            .collect()
+        (0..self.process.slots.len()).map(|core| SimDriver::new(self.link(core))).collect()
     }
 
     /// Sends a control message, which is never refused, as the control thread does.
     pub fn send_message(&self, to: CoreId, message: M) {
-        let sent = self.shared.send_message(
-            &mut self.world.borrow_mut(),
-            to,
-            message,
-            MessagePriority::Control,
-        );
+        let sent = self.link(to).send_message(to, message, MessagePriority::Control);
         debug_assert!(sent.is_ok(), "a mailbox refused a control message");
     }
 
     /// Wakes a core, as the control thread does.
     pub fn wake(&self, core: CoreId) {
-        self.shared.wake(&mut self.world.borrow_mut(), core);
+        self.link(core).wake(core);
     }
 
     /// Returns the permits that the cores share.
     pub fn permits(&self) -> &Permits {
-        &self.shared.permits
+        &self.process.permits
+    }
+
+    fn link(&self, core: CoreId) -> SimLink<M> {
+        SimLink { core, world: Rc::clone(&self.world), process: Rc::clone(&self.process) }
+    }
+}
+
+/// Link between the cores of a simulated process. Its messages take time.
+pub struct SimLink<M> {
+    core: CoreId,
+    pub(crate) world: World,
+    pub(crate) process: Rc<SimProcess<M>>,
+}
+
+impl<M> SimLink<M> {
+    /// Returns the number of the core among all cores of the world.
+    pub(crate) fn slot(&self) -> usize {
+        self.process.slots[self.core]
+    }
+}
+
+impl<M> CoreLink for SimLink<M> {
+    type Message = M;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.process.slots.len()
+    }
+
+    fn send_message(
+        &self,
+        to: CoreId,
+        message: M,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<M>> {
+        let world = &mut *self.world.borrow_mut();
+        let mailbox = &mut *self.process.mailboxes[to].borrow_mut();
+        if priority == MessagePriority::Bulk && mailbox.queue.len() >= self.process.mailbox_max {
+            return Err(MailboxFull(message));
+        }
+        mailbox.last_arrival = mailbox.last_arrival.max(world.message_arrival());
+        mailbox.message_count += 1;
+        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), message);
+        world.schedule(mailbox.last_arrival, Action::Wake { slot: self.process.slots[to] });
+        Ok(())
+    }
+
+    fn receive_messages(&self, into: &mut Vec<M>) -> bool {
+        let now = self.world.borrow().now;
+        let queue = &mut self.process.mailboxes[self.core].borrow_mut().queue;
+        let has_arrived = |queue: &BTreeMap<(Instant, u64), M>| {
+            queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
+        };
+        for _ in 0..MESSAGE_BATCH_MAX {
+            if !has_arrived(queue) {
+                return false;
+            }
+            into.extend(queue.pop_first().map(|(_, message)| message));
+        }
+        has_arrived(queue)
+    }
+
+    fn messages_waiting(&self) -> usize {
+        let arrived = ..=(self.world.borrow().now, u64::MAX);
+        self.process.mailboxes[self.core].borrow().queue.range(arrived).count()
+    }
+
+    fn wake(&self, core: CoreId) {
+        let world = &mut *self.world.borrow_mut();
+        let at = world.message_arrival();
+        world.schedule(at, Action::Wake { slot: self.process.slots[core] });
+    }
+
+    fn permits(&self) -> &Permits {
+        &self.process.permits
     }
 }
 
@@ -135,47 +203,5 @@ impl<M> SimProcess<M> {
             mailboxes: std::iter::repeat_with(mailbox).take(options.cores).collect(),
             mailbox_max: options.mailbox_max,
         }
-    }
-
-    pub(crate) fn send_message(
-        &self,
-        world: &mut State,
-        to: CoreId,
-        message: M,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<M>> {
-        let mailbox = &mut *self.mailboxes[to].borrow_mut();
-        if priority == MessagePriority::Bulk && mailbox.queue.len() >= self.mailbox_max {
-            return Err(MailboxFull(message));
-        }
-        mailbox.last_arrival = mailbox.last_arrival.max(world.message_arrival());
-        mailbox.message_count += 1;
-        mailbox.queue.insert((mailbox.last_arrival, mailbox.message_count), message);
-        world.schedule(mailbox.last_arrival, Action::Wake { slot: self.slots[to] });
-        Ok(())
-    }
-
-    pub(crate) fn wake(&self, world: &mut State, core: CoreId) {
-        let at = world.message_arrival();
-        world.schedule(at, Action::Wake { slot: self.slots[core] });
-    }
-
-    pub(crate) fn messages_waiting(&self, now: Instant, core: CoreId) -> usize {
-        let arrived = ..=(now, u64::MAX);
-        self.mailboxes[core].borrow().queue.range(arrived).count()
-    }
-
-    pub(crate) fn receive_messages(&self, now: Instant, core: CoreId, into: &mut Vec<M>) -> bool {
-        let queue = &mut self.mailboxes[core].borrow_mut().queue;
-        let has_arrived = |queue: &BTreeMap<(Instant, u64), M>| {
-            queue.first_key_value().is_some_and(|((at, _), _)| *at <= now)
-        };
-        for _ in 0..MESSAGE_BATCH_MAX {
-            if !has_arrived(queue) {
-                return false;
-            }
-            into.extend(queue.pop_first().map(|(_, message)| message));
-        }
-        has_arrived(queue)
     }
 }

@@ -6,22 +6,21 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners, SocketClose,
+    Sockets, Token,
 };
 
-use crate::cores::SimProcess;
+use crate::cores::SimLink;
 use crate::socket::Socket;
 use crate::trace::Note;
 use crate::world::{Action, State, World};
 
 /// Driver of one core of a simulated world. Its cores send messages of type `M`.
 pub struct SimDriver<M> {
-    core: CoreId,
+    link: SimLink<M>,
     /// Number of this core among all cores of the world.
     slot: usize,
     world: World,
-    shared: Rc<SimProcess<M>>,
 }
 
 /// Socket of a simulated world. A drop closes it in order, and is counted: see
@@ -32,21 +31,10 @@ pub struct SimFd {
     world: World,
 }
 
-/// Driver whose core can run in a simulation.
-pub trait SimulatedDriver: Driver {
-    /// Returns the number of the core among all cores of the world.
-    fn slot(&self) -> usize;
-}
-
-impl<M> SimulatedDriver for SimDriver<M> {
-    fn slot(&self) -> usize {
-        self.slot
-    }
-}
-
 impl<M> SimDriver<M> {
-    pub(crate) fn new(core: CoreId, slot: usize, world: World, shared: Rc<SimProcess<M>>) -> Self {
-        Self { core, slot, world, shared }
+    pub(crate) fn new(link: SimLink<M>) -> Self {
+        let (slot, world) = (link.slot(), Rc::clone(&link.world));
+        Self { link, slot, world }
     }
 
     fn fd(&self, socket: Key, table: usize) -> SimFd {
@@ -79,17 +67,8 @@ impl<M> SimDriver<M> {
     }
 }
 
-impl<M> Driver for SimDriver<M> {
+impl<M> Sockets for SimDriver<M> {
     type Fd = SimFd;
-    type Message = M;
-
-    fn core(&self) -> CoreId {
-        self.core
-    }
-
-    fn cores(&self) -> usize {
-        self.shared.slots.len()
-    }
 
     fn now(&self) -> Instant {
         self.world.borrow().now
@@ -99,31 +78,6 @@ impl<M> Driver for SimDriver<M> {
     /// it.
     fn wait(&mut self, _deadline: Instant, events: &mut Vec<IoEvent>) {
         self.world.borrow_mut().wait(self.slot, events);
-    }
-
-    fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
-        self.open(|world| world.listen(spec))
-    }
-
-    fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
-        let world = &mut *self.world.borrow_mut();
-        if world.slots[self.slot].is_watching(listener.socket) {
-            return Err(Errno(17)); // EEXIST
-        }
-        let token = Token::listener(number);
-        world.watch(self.slot, listener.socket, token, Interest::Read, true);
-        Ok(())
-    }
-
-    fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
-        let watched = self.world.borrow_mut().slots[self.slot].unwatch(listener.socket);
-        if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
-    }
-
-    fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
-        let fd = self.open(|world| world.accept(listener.socket))?;
-        self.world.borrow_mut().note(Note::Accept { slot: self.slot, socket: fd.socket });
-        Ok(fd)
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<SimFd, Errno> {
@@ -184,11 +138,6 @@ impl<M> Driver for SimDriver<M> {
         self.world.borrow().stream(fd.socket).and_then(|stream| stream.handshake_rtt)
     }
 
-    /// Returns `None`: the simulated kernel does not count them.
-    fn unacknowledged_bytes(&self, _: &SimFd) -> Option<u64> {
-        None
-    }
-
     fn send(&mut self, fd: &SimFd, bytes: &[u8]) -> Result<usize, Errno> {
         self.world.borrow_mut().send(fd.socket, bytes)
     }
@@ -200,9 +149,36 @@ impl<M> Driver for SimDriver<M> {
     fn close(&mut self, mut fd: SimFd, how: SocketClose) {
         fd.close(how);
     }
+}
+
+impl<M> Listeners for SimDriver<M> {
+    fn listen(&mut self, spec: &ListenSpec) -> Result<SimFd, Errno> {
+        self.open(|world| world.listen(spec))
+    }
+
+    fn watch(&mut self, listener: &SimFd, number: u32) -> Result<(), Errno> {
+        let world = &mut *self.world.borrow_mut();
+        if world.slots[self.slot].is_watching(listener.socket) {
+            return Err(Errno(17)); // EEXIST
+        }
+        let token = Token::listener(number);
+        world.watch(self.slot, listener.socket, token, Interest::Read, true);
+        Ok(())
+    }
+
+    fn unwatch(&mut self, listener: &SimFd) -> Result<(), Errno> {
+        let watched = self.world.borrow_mut().slots[self.slot].unwatch(listener.socket);
+        if watched { Ok(()) } else { Err(Errno(2)) } // ENOENT
+    }
+
+    fn accept(&mut self, listener: &SimFd) -> Result<SimFd, Errno> {
+        let fd = self.open(|world| world.accept(listener.socket))?;
+        self.world.borrow_mut().note(Note::Accept { slot: self.slot, socket: fd.socket });
+        Ok(fd)
+    }
 
     fn hand_off(&mut self, mut fd: SimFd, to: CoreId) {
-        let to = self.shared.slots[to];
+        let to = self.link.process.slots[to];
         let (socket, world) = fd.release();
         let world = &mut *world.borrow_mut();
         if let Some(stream) = world.stream(socket) {
@@ -219,7 +195,7 @@ impl<M> Driver for SimDriver<M> {
     fn share(&mut self, listener: &SimFd, to: CoreId) -> Result<(), Errno> {
         let world = &mut *self.world.borrow_mut();
         world.listener(listener.socket).ok_or(Errno::INVALID)?.refs += 1;
-        let (at, slot) = (world.message_arrival(), self.shared.slots[to]);
+        let (at, slot) = (world.message_arrival(), self.link.process.slots[to]);
         world.schedule(at, Action::Shared { slot, listener: listener.socket });
         Ok(())
     }
@@ -236,33 +212,17 @@ impl<M> Driver for SimDriver<M> {
     fn fd_room(&self) -> Option<usize> {
         let world = self.world.borrow();
         let table = &world.tables[world.slots[self.slot].table];
-        let usable = table.max.saturating_sub(self.shared.fds_reserved);
-        self.shared.private_fds.then(|| usable.saturating_sub(table.open))
+        let usable = table.max.saturating_sub(self.link.process.fds_reserved);
+        self.link.process.private_fds.then(|| usable.saturating_sub(table.open))
     }
+}
 
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        message: M,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<M>> {
-        self.shared.send_message(&mut self.world.borrow_mut(), to, message, priority)
-    }
+impl<M> Driver for SimDriver<M> {
+    type Message = M;
+    type Link = SimLink<M>;
 
-    fn receive_messages(&mut self, into: &mut Vec<M>) -> bool {
-        self.shared.receive_messages(self.world.borrow().now, self.core, into)
-    }
-
-    fn messages_waiting(&self) -> usize {
-        self.shared.messages_waiting(self.world.borrow().now, self.core)
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.shared.wake(&mut self.world.borrow_mut(), core);
-    }
-
-    fn permits(&self) -> &Permits {
-        &self.shared.permits
+    fn link(&self) -> &SimLink<M> {
+        &self.link
     }
 }
 

@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners, SocketClose,
+    Sockets, Token,
 };
 
 use crate::Faults;
-use crate::driver::SimulatedDriver;
 use crate::faults::happens;
 
 /// Decorator of a driver, simulated or real. A call that fails does not reach the inner driver: its
@@ -21,7 +20,7 @@ pub struct FaultyDriver<D> {
     prng: Prng,
 }
 
-impl<D: Driver> FaultyDriver<D> {
+impl<D> FaultyDriver<D> {
     /// Wraps `inner` with the system call faults of `faults`, drawn from `prng`.
     pub const fn new(inner: D, faults: Faults, prng: Prng) -> Self {
         Self { inner, faults, prng }
@@ -45,26 +44,15 @@ impl<D: Driver> FaultyDriver<D> {
     }
 }
 
-impl<D: SimulatedDriver> SimulatedDriver for FaultyDriver<D> {
-    fn slot(&self) -> usize {
-        self.inner.slot()
-    }
-}
-
-impl<D: Driver> Driver for FaultyDriver<D> {
+impl<D: Sockets> Sockets for FaultyDriver<D> {
     type Fd = D::Fd;
-    type Message = D::Message;
 
-    fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
-        self.open_faults()?;
-        let fd = self.inner.accept(listener)?;
-        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
-            Ok(()) => Ok(fd),
-            Err(errno) => {
-                self.inner.close(fd, SocketClose::Reset);
-                Err(errno)
-            }
-        }
+    fn now(&self) -> Instant {
+        self.inner.now()
+    }
+
+    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
+        self.inner.wait(deadline, events);
     }
 
     fn connect(&mut self, spec: &ConnectSpec) -> Result<D::Fd, Errno> {
@@ -73,9 +61,25 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.connect(spec)
     }
 
+    fn error(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.error(fd)
+    }
+
+    fn local_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.local_addr(fd)
+    }
+
+    fn peer_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
+        self.inner.peer_addr(fd)
+    }
+
     fn register(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
         self.inject(Errno::NO_SPACE, |faults| faults.no_watch)?;
         self.inner.register(fd, token, interest)
+    }
+
+    fn reregister(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
+        self.inner.reregister(fd, token, interest)
     }
 
     fn recv(&mut self, fd: &D::Fd, buffer: &mut [u8]) -> Result<usize, Errno> {
@@ -105,22 +109,16 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.send(fd, bytes)
     }
 
-    fn core(&self) -> CoreId {
-        self.inner.core()
+    fn finish(&mut self, fd: &D::Fd) -> Result<(), Errno> {
+        self.inner.finish(fd)
     }
 
-    fn cores(&self) -> usize {
-        self.inner.cores()
+    fn close(&mut self, fd: D::Fd, how: SocketClose) {
+        self.inner.close(fd, how);
     }
+}
 
-    fn now(&self) -> Instant {
-        self.inner.now()
-    }
-
-    fn wait(&mut self, deadline: Instant, events: &mut Vec<IoEvent>) {
-        self.inner.wait(deadline, events);
-    }
-
+impl<D: Listeners> Listeners for FaultyDriver<D> {
     fn listen(&mut self, spec: &ListenSpec) -> Result<D::Fd, Errno> {
         self.inner.listen(spec)
     }
@@ -133,28 +131,16 @@ impl<D: Driver> Driver for FaultyDriver<D> {
         self.inner.unwatch(listener)
     }
 
-    fn error(&mut self, fd: &D::Fd) -> Result<(), Errno> {
-        self.inner.error(fd)
-    }
-
-    fn local_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
-        self.inner.local_addr(fd)
-    }
-
-    fn peer_addr(&self, fd: &D::Fd) -> Option<SocketAddr> {
-        self.inner.peer_addr(fd)
-    }
-
-    fn reregister(&mut self, fd: &D::Fd, token: Token, interest: Interest) -> Result<(), Errno> {
-        self.inner.reregister(fd, token, interest)
-    }
-
-    fn finish(&mut self, fd: &D::Fd) -> Result<(), Errno> {
-        self.inner.finish(fd)
-    }
-
-    fn close(&mut self, fd: D::Fd, how: SocketClose) {
-        self.inner.close(fd, how);
+    fn accept(&mut self, listener: &D::Fd) -> Result<D::Fd, Errno> {
+        self.open_faults()?;
+        let fd = self.inner.accept(listener)?;
+        match self.inject(Errno::CONN_ABORTED, |faults| faults.accept_aborted) {
+            Ok(()) => Ok(fd),
+            Err(errno) => {
+                self.inner.close(fd, SocketClose::Reset);
+                Err(errno)
+            }
+        }
     }
 
     fn hand_off(&mut self, fd: D::Fd, to: CoreId) {
@@ -180,29 +166,13 @@ impl<D: Driver> Driver for FaultyDriver<D> {
     fn fd_room(&self) -> Option<usize> {
         self.inner.fd_room()
     }
+}
 
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        message: D::Message,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<D::Message>> {
-        self.inner.send_message(to, message, priority)
-    }
+impl<D: Driver> Driver for FaultyDriver<D> {
+    type Message = D::Message;
+    type Link = D::Link;
 
-    fn receive_messages(&mut self, into: &mut Vec<D::Message>) -> bool {
-        self.inner.receive_messages(into)
-    }
-
-    fn messages_waiting(&self) -> usize {
-        self.inner.messages_waiting()
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.inner.wake(core);
-    }
-
-    fn permits(&self) -> &Permits {
-        self.inner.permits()
+    fn link(&self) -> &D::Link {
+        self.inner.link()
     }
 }

@@ -1,4 +1,4 @@
-//! A [`Driver`](throng_driver::Driver) on virtual time: whole servers and generators in one thread,
+//! A [driver](throng_driver::Driver) on virtual time: whole servers and generators in one thread,
 //! with faults everywhere between them, and one seed that decides everything.
 //!
 //! A [`Sim`] is the world: a clock, a network, and the machine's files. [`Sim::cores`] creates the
@@ -16,7 +16,7 @@
 //! use std::net::SocketAddr;
 //! use std::time::Duration;
 //!
-//! use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, SourceAddress};
+//! use throng_driver::{ConnectSpec, ListenSpec, Listeners, SocketOptions, SourceAddress};
 //! use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
 //! use throng_proto::Raw;
 //! use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};
@@ -116,8 +116,8 @@ mod trace;
 mod world;
 
 pub use check::check;
-pub use cores::{SimCores, SimCoresOptions};
-pub use driver::{SimDriver, SimFd, SimulatedDriver};
+pub use cores::{SimCores, SimCoresOptions, SimLink};
+pub use driver::{SimDriver, SimFd};
 pub use faults::Faults;
 pub use faulty::FaultyDriver;
 pub use sim::Sim;

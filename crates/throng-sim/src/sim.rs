@@ -5,11 +5,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::{Instant, Prng};
+use throng_driver::Driver;
 use throng_engine::{App, Core};
 
 use crate::Faults;
-use crate::cores::{SimCores, SimCoresOptions};
-use crate::driver::SimulatedDriver;
+use crate::cores::{SimCores, SimCoresOptions, SimLink};
 use crate::faults::random_span;
 use crate::world::{State, World};
 
@@ -36,7 +36,7 @@ trait Turn {
     fn slot(&mut self) -> usize;
 }
 
-impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
+impl<M, D: Driver<Link = SimLink<M>>, A: App<D>> Turn for Core<D, A> {
     fn turn(&mut self) -> bool {
         Core::turn(self)
     }
@@ -46,7 +46,7 @@ impl<D: SimulatedDriver, A: App<D>> Turn for Core<D, A> {
     }
 
     fn slot(&mut self) -> usize {
-        self.cx().driver().slot()
+        self.cx().driver().link().slot()
     }
 }
 
@@ -88,9 +88,9 @@ impl Sim {
     }
 
     /// Starts a core. The test can inspect it between steps.
-    pub fn spawn<D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
+    pub fn spawn<M, D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
     where
-        D: SimulatedDriver + 'static,
+        D: Driver<Link = SimLink<M>> + 'static,
         A: App<D> + 'static,
     {
         let core = Rc::new(RefCell::new(core));
@@ -101,29 +101,17 @@ impl Sim {
 
     /// Stops a core as SIGSTOP stops a process: its sockets stay open, arriving bytes wait, and it
     /// has no turn until [`Self::thaw`].
-    pub fn freeze<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
-    where
-        D: SimulatedDriver + 'static,
-        A: App<D> + 'static,
-    {
+    pub fn freeze<C>(&mut self, core: &Rc<RefCell<C>>) {
         self.set_busy(core, Instant::FAR);
     }
 
     /// Continues a frozen core.
-    pub fn thaw<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>)
-    where
-        D: SimulatedDriver + 'static,
-        A: App<D> + 'static,
-    {
+    pub fn thaw<C>(&mut self, core: &Rc<RefCell<C>>) {
         let now = self.now();
         self.set_busy(core, now);
     }
 
-    fn set_busy<D, A>(&mut self, core: &Rc<RefCell<Core<D, A>>>, until: Instant)
-    where
-        D: SimulatedDriver,
-        A: App<D>,
-    {
+    fn set_busy<C>(&mut self, core: &Rc<RefCell<C>>, until: Instant) {
         let address = Rc::as_ptr(core).cast::<()>();
         for handle in &mut self.cores {
             if Rc::as_ptr(&handle.core).cast::<()>() == address {

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use throng_driver::fdtable;
+use throng_driver::fdtable::{self, FdTables};
 use throng_report::Limit;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
@@ -15,11 +15,9 @@ pub(super) fn tables(required: &Requirements, machine: &MachineLimits) -> Option
     let limit = table_limit(machine);
     let private = is_private(machine);
     let found = limit.clone().map(|limit| {
-        let holds = if private {
-            most_of(required, machine, limit, cores_least(required, machine)..=cores_most(required))
-        } else {
-            room(required, machine, limit, cores_least(required, machine))
-        };
+        let least = cores_least(required, machine);
+        let most = if private { cores_most(required) } else { least };
+        let holds = most_of(required, machine, limit, least..=most);
         LimitValue::linear(holds, 1, 0)
     });
     let table = limit.known().map_or(0, |limit| *limit);
@@ -124,7 +122,7 @@ pub fn cores_for(required: &Requirements, machine: &MachineLimits, connections: 
         Fact::Known(limit) if is_private(machine) => limit,
         _ => return least,
     };
-    let holds = |cores: u64| cores.saturating_mul(room(required, machine, limit, cores));
+    let holds = |cores: u64| held(required, machine, limit, cores);
     let cores = (least..=cores_most(required)).find(|cores| holds(*cores) >= connections);
     cores.unwrap_or_else(|| {
         (least..=cores_most(required)).max_by_key(|cores| holds(*cores)).unwrap_or(least)
@@ -139,10 +137,7 @@ fn most_of(
     limit: u64,
     cores: RangeInclusive<u64>,
 ) -> u64 {
-    cores
-        .map(|cores| cores.saturating_mul(room(required, machine, limit, cores)))
-        .max()
-        .unwrap_or(0)
+    cores.map(|cores| held(required, machine, limit, cores)).max().unwrap_or(0)
 }
 
 /// Formats a number of cores: `1 core`, `51 cores`.
@@ -169,15 +164,15 @@ fn is_private(machine: &MachineLimits) -> bool {
     machine.private_fds.known().copied().unwrap_or(false)
 }
 
-/// Returns the connections that fit into one table.
-fn room(required: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
-    let usable = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let (limit, cores) = (usable(limit), usable(cores));
-    match (is_private(machine), required.role) {
-        (false, _) => fdtable::usable_shared(limit, cores) as u64,
-        (true, MachineRole::Client) => fdtable::usable(limit, cores) as u64,
+/// Returns the connections that the tables of this many cores hold.
+fn held(required: &Requirements, machine: &MachineLimits, limit: u64, cores: u64) -> u64 {
+    let whole = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let tables = FdTables { limit: whole(limit), private: is_private(machine) };
+    let all = tables.connections(whole(cores));
+    match (tables.private, required.role) {
+        (false, _) | (true, MachineRole::Client) => all,
         // A server's table also has its listener.
-        (true, _) => fdtable::usable(limit, cores).saturating_sub(1) as u64,
+        (true, _) => all.saturating_sub(cores),
     }
 }
 
@@ -201,9 +196,9 @@ fn raise_table(
     let cores = cores_least(required, machine);
     let share = if private { required.connections.div_ceil(cores) } else { required.connections };
     // The connections in a table grow one for one with its limit.
-    let needed = share.saturating_add(
-        table.saturating_sub(room(required, machine, table, cores)).max(RESERVED_LEAST),
-    );
+    let tables = if private { cores } else { 1 };
+    let in_one = held(required, machine, table, cores) / tables;
+    let needed = share.saturating_add(table.saturating_sub(in_one).max(RESERVED_LEAST));
     let mut steps = Vec::new();
     if let Some(nr_open) = machine.nr_open.known().filter(|nr_open| **nr_open < needed) {
         let sysctl = Remedy::sysctl(Limit::FDS_CEILING, nr_open, needed);
@@ -242,8 +237,7 @@ fn more_cores(
     }
     let unfixed = Requirements { cores: None, ..required.clone() };
     let cores = cores_for(&unfixed, machine, required.connections);
-    let holds = cores.saturating_mul(room(&unfixed, machine, table, cores));
-    (holds >= required.connections).then_some(cores)
+    (held(&unfixed, machine, table, cores) >= required.connections).then_some(cores)
 }
 
 /// Files for other programs that start during the run, and for throng besides its connections.

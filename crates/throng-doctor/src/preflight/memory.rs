@@ -113,26 +113,22 @@ pub(super) fn buffers(required: &Requirements, machine: &MachineLimits) -> Optio
 
 /// The memory of one connection.
 struct ConnectionMemory {
-    kernel_bytes: u64,
+    /// Bytes of its sockets.
+    socket_bytes: u64,
     user_bytes: u64,
     /// Contexts of permessage-deflate, which a generator keeps.
     context_bytes: u64,
-    /// True if the kernel's part was read from this machine.
-    is_read: bool,
+    /// Owner of the sockets, and the source of their size.
+    whose: &'static str,
 }
 
 impl ConnectionMemory {
     fn total(&self) -> u64 {
-        self.kernel_bytes.saturating_add(self.user_bytes).saturating_add(self.context_bytes)
+        self.socket_bytes.saturating_add(self.user_bytes).saturating_add(self.context_bytes)
     }
 
     /// Describes the memory and its source.
     fn describe(&self, required: &Requirements) -> String {
-        let whose = if self.is_read {
-            "this machine's slabs"
-        } else {
-            "as of Linux 6.18: slabinfo is not readable"
-        };
         let contexts = match self.context_bytes {
             0 => String::new(),
             bytes => format!(" + up to {bytes} B of contexts of permessage-deflate"),
@@ -142,8 +138,9 @@ impl ConnectionMemory {
             held => format!("; up to {} for messages that are not complete", bytes(held as f64)),
         };
         format!(
-            "{} B of kernel ({whose}) + {} B of {}{contexts} each{held}",
-            self.kernel_bytes,
+            "{} B of {} + {} B of {}{contexts} each{held}",
+            self.socket_bytes,
+            self.whose,
             self.user_bytes,
             if required.ends() == 1 { "program" } else { "both programs" }
         )
@@ -153,14 +150,25 @@ impl ConnectionMemory {
 /// Computes the memory of one connection.
 fn each(required: &Requirements, machine: &MachineLimits) -> ConnectionMemory {
     let read = machine.slabs.known().and_then(|slabs| kernel_bytes(slabs, machine.page_bytes));
+    let kernel = read.unwrap_or(KERNEL_BYTES);
+    let client = required.client_connection_bytes;
+    let (server_bytes, client_bytes) = match required.role {
+        MachineRole::Server => (kernel, 0),
+        MachineRole::Client => (0, client.unwrap_or(kernel)),
+        MachineRole::Both => (kernel, client.unwrap_or(kernel)),
+    };
     ConnectionMemory {
-        kernel_bytes: read.unwrap_or(KERNEL_BYTES).saturating_mul(required.ends()),
+        socket_bytes: server_bytes.saturating_add(client_bytes),
         user_bytes: required.user_bytes.saturating_mul(required.ends()),
         context_bytes: match required.role {
             MachineRole::Server => 0,
             MachineRole::Client | MachineRole::Both => required.context_bytes,
         },
-        is_read: read.is_some(),
+        whose: match (client, required.role, read) {
+            (Some(_), MachineRole::Client, _) => "driver",
+            (_, _, Some(_)) => "kernel (this machine's slabs)",
+            (_, _, None) => "kernel (as of Linux 6.18: slabinfo is not readable)",
+        },
     }
 }
 

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use serde::Serialize;
+use throng_driver::KERNEL_LIMITS;
+use throng_report::Limit;
 
 /// A number of connections, their rates and their resources.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +37,11 @@ pub struct Requirements {
     pub ports: Option<PortRequirements>,
     /// True if the connections run in network namespaces of their own, without connection tracking.
     pub isolated: bool,
+    /// Limits against which a connection of the generator's driver counts.
+    pub client_limits: &'static [Limit],
+    /// Bytes that the generator's driver keeps for a connection, or `None` if that is a socket of
+    /// the kernel.
+    pub client_connection_bytes: Option<u64>,
 }
 
 impl Requirements {
@@ -53,7 +60,14 @@ impl Requirements {
             listens: Vec::new(),
             ports: None,
             isolated: false,
+            client_limits: KERNEL_LIMITS,
+            client_connection_bytes: None,
         }
+    }
+
+    /// Reports whether the connections count against `limit`. A server's are sockets of the kernel.
+    pub(super) fn counts_against(&self, limit: Limit) -> bool {
+        self.accepts() || self.client_limits.contains(&limit)
     }
 
     /// Returns the number of sides on this machine.

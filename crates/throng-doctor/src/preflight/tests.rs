@@ -40,6 +40,22 @@ fn remote(connections: u64, addresses: u64) -> Requirements {
     Requirements { ports: Some(ports), ..Requirements::new(connections, MachineRole::Client) }
 }
 
+#[test]
+fn a_driver_without_kernel_sockets_needs_memory_alone() {
+    let own = Requirements {
+        client_limits: &[],
+        client_connection_bytes: Some(1_000),
+        ..remote(1_000_000, 1)
+    };
+    let result = preflight(&own, &machine());
+    let ids: Vec<_> = result.checks.iter().map(|check| check.id).collect();
+    assert_eq!(ids, ["memory"]);
+    assert_eq!(found(&result, "memory").needs, 1_000_000 * (1_000 + own.user_bytes));
+    assert!(found(&result, "memory").because.starts_with("1000 B of driver + 256 B of program"));
+    let with_server = preflight(&Requirements { role: MachineRole::Both, ..own }, &machine());
+    assert!(with_server.checks.iter().any(|check| check.id == "fd_tables"), "the server's");
+}
+
 fn listens(addr: &str, backlog: u32) -> ListenerState {
     let addr = addr.parse().unwrap();
     ListenerState {

@@ -346,8 +346,8 @@ mod tests {
                 load.counters.messages_sent += gave_up * late;
                 load.errors.add(ErrorKind::ExpectTimeout, gave_up * late);
                 if second > 1 {
-                    load.message.clear();
-                    load.message.record_n(250_000, 40);
+                    load.times[Operation::Message].clear();
+                    load.times[Operation::Message].record_n(250_000, 40);
                 }
             })
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::Prng;
 use throng_base::wheel::TICK;
-use throng_driver::{Driver, Errno, SocketClose};
+use throng_driver::{Errno, SocketClose, Sockets};
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Key;
-use throng_driver::{Driver, Errno, SocketClose};
+use throng_driver::{Errno, SocketClose, Sockets};
 use throng_engine::{CloseReason, CoreLimits, DeliveryOutcome, QueueOutcome};
 use throng_pubsub::{Frames, Lane, Policy};
 use throng_sim::{Faults, SimCoresOptions, check};

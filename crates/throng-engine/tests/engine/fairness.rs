@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Driver, SocketClose};
+use throng_driver::{SocketClose, Sockets};
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd, check};

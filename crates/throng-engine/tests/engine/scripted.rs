@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use throng_base::{Instant, Key};
-use throng_driver::{ConnectSpec, Driver, ListenSpec, SocketOptions, SourceAddress};
+use throng_driver::{ConnectSpec, ListenSpec, Listeners, SocketOptions, Sockets, SourceAddress};
 use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
 use throng_proto::{Raw, Session};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};

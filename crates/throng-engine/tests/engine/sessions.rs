@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_base::wheel::TICK;
-use throng_driver::Driver;
+use throng_driver::Sockets;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
 use throng_sim::{Faults, SimCoresOptions, check};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_driver::{Driver, SocketClose};
+use throng_driver::{SocketClose, Sockets};
 use throng_engine::{ByteSource, CloseReason, CoreLimits, SendPart};
 use throng_sim::{Faults, check};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_base::wheel::TICK;
 use throng_base::{Instant, Prng};
-use throng_driver::Driver;
+use throng_driver::Sockets;
 use throng_engine::{CoreLimits, Deadline};
 use throng_proto::Raw;
 use throng_sim::{Faults, Sim, SimCoresOptions, check};

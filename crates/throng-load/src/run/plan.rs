@@ -3,15 +3,14 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
-use std::path::Path;
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{Errno, SocketOptions, fdtable};
-use throng_report::Limit;
+use throng_driver::{Errno, SocketOptions};
 
 use super::collect::Collector;
-use crate::capacity::{Capacity, Demand, cores_for, loopback_sources};
+use super::driver::LoadDriver;
+use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
 use crate::program::Program;
@@ -25,20 +24,22 @@ use crate::steps::send::SEND_BYTES_MAX;
 pub struct LoadOptions {
     /// Target in place of the scenario's.
     pub target: Option<Target>,
-    /// Number of cores. Default: the larger of the CPUs and the fd tables that the connections
-    /// need.
+    /// Number of cores. Default: one for each CPU, or as many as the driver needs for the
+    /// connections.
     pub cores: Option<usize>,
     /// Share of this machine in a run of several machines. It decides the number of cores.
     pub share: Option<MachineShare>,
     /// Source addresses. Default: for a target on this machine as many of 127.0.0.0/8 as needed,
-    /// otherwise the kernel's choice.
+    /// otherwise the driver's choice.
     pub sources: Vec<IpAddr>,
-    /// Source ports that the generator assigns itself. Default: the kernel chooses them at connect.
+    /// Source ports that the generator assigns itself. Default: the driver chooses them at connect.
     pub source_ports: Option<RangeInclusive<u16>>,
     /// Seed of everything random. Default 1, so that runs are repeatable.
     pub seed: Option<u64>,
     /// Options of the sockets.
     pub sockets: SocketOptions,
+    /// Driver of the cores. Default: the kernel's sockets, by epoll.
+    pub driver: LoadDriver,
 }
 
 /// A planned run: its target is resolved and its capacity known.
@@ -57,6 +58,7 @@ pub struct LoadPlan {
     pub(super) program: Program,
     pub(super) phases: Vec<Phase>,
     pub(super) options: SocketOptions,
+    pub(super) driver: LoadDriver,
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
@@ -110,13 +112,16 @@ impl LoadPlan {
         let demand = Demand::of(&program, &scenario.load);
         let demand = options.share.map_or(demand, |share| demand.of_share(share));
         let on_loopback = targets.iter().all(|target| Reach::of(target.ip()) == Reach::Loopback);
-        let port_range = local_port_range();
-        let time_wait = time_wait(on_loopback);
+        let driver = options.driver.capacity();
+        let time_wait =
+            driver.ports.as_ref().map_or(Duration::ZERO, |ports| ports.time_wait(on_loopback));
         let sources = match (&options.sources[..], &options.source_ports) {
-            ([], None) if on_loopback && targets.iter().all(SocketAddr::is_ipv4) => {
-                loopback_sources(demand, &port_range, time_wait)
-            }
-            ([], None) => SourcePlan::Any,
+            ([], None) => match &driver.ports {
+                Some(ports) if on_loopback && targets.iter().all(SocketAddr::is_ipv4) => {
+                    loopback_sources(demand, &ports.range, time_wait)
+                }
+                _ => SourcePlan::Any,
+            },
             // On loopback the target's address is also this machine's.
             ([], Some(ports)) if on_loopback => {
                 SourcePlan::Explicit([targets[0].ip()].into(), ports.clone())
@@ -128,26 +133,21 @@ impl LoadPlan {
             (addresses, None) => SourcePlan::Late(addresses.into()),
             (addresses, Some(ports)) => SourcePlan::Explicit(addresses.into(), ports.clone()),
         };
-        let port_range = options.source_ports.clone().unwrap_or(port_range);
-        let limit = fdtable::raise_limit();
-        let private_fds = fdtable::can_be_private().is_ok();
+        let port_range =
+            options.source_ports.clone().or(driver.ports.as_ref().map(|ports| ports.range.clone()));
+        let ports = port_range.as_ref().map_or(u64::MAX, |range| sources.ports(range));
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = options
             .share
             .map(MachineShare::cores)
             .or(options.cores)
-            .unwrap_or_else(|| cores_for(demand.connections, cpus, limit, private_fds));
+            .unwrap_or_else(|| driver.cores_for(demand.connections, cpus));
         let capacity = Capacity {
             demand,
             cores,
-            fds_per_table: if private_fds {
-                fdtable::usable(limit, cores)
-            } else {
-                fdtable::usable_shared(limit, cores)
-            },
-            private_fds,
+            driver,
             addresses: sources.addresses(),
-            ports: sources.ports(&port_range).saturating_mul(targets.len() as u64),
+            ports: ports.saturating_mul(targets.len() as u64),
             port_range,
             time_wait,
         };
@@ -160,6 +160,7 @@ impl LoadPlan {
             program,
             phases: scenario.load.clone(),
             options: options.sockets,
+            driver: options.driver.clone(),
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,
@@ -207,10 +208,10 @@ impl LoadPlan {
 
     /// Reports whether the target's own address and port are among the sources.
     pub(super) fn self_connect_possible(&self) -> bool {
-        let Capacity { port_range, .. } = &self.capacity;
+        let Some(ports) = &self.capacity.port_range else { return false };
         self.targets
             .iter()
-            .any(|target| port_range.contains(&target.port()) && self.sources.includes(target.ip()))
+            .any(|target| ports.contains(&target.port()) && self.sources.includes(target.ip()))
     }
 
     /// Returns a collector for the stats of so many cores that run the plan.
@@ -291,28 +292,6 @@ fn of_one_family(hosts: &[(&str, Vec<SocketAddr>)]) -> Result<Vec<SocketAddr>, L
     let mut seen = HashSet::new();
     let all = hosts.iter().flat_map(|(_, addresses)| addresses).copied();
     Ok(all.filter(|address| address.is_ipv4() == is_v4 && seen.insert(*address)).collect())
-}
-
-/// Returns the kernel's range of source ports in this network namespace.
-fn local_port_range() -> RangeInclusive<u16> {
-    let read = || {
-        let path = Path::new("/proc/sys").join(Limit::PORTS.path());
-        let text = std::fs::read_to_string(path).ok()?;
-        let mut numbers = text.split_whitespace().map(str::parse);
-        Some(numbers.next()?.ok()?..=numbers.next()?.ok()?)
-    };
-    read().unwrap_or(32_768..=60_999)
-}
-
-/// Returns the time for which the port of a closed connection cannot be reused.
-fn time_wait(on_loopback: bool) -> Duration {
-    let reuse = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_tw_reuse").unwrap_or_default();
-    match reuse.trim() {
-        // After one second a new connection may reuse the port: everywhere, or on loopback only.
-        "1" => Duration::from_secs(1),
-        "2" if on_loopback => Duration::from_secs(1),
-        _ => Duration::from_secs(60),
-    }
 }
 
 #[cfg(test)]

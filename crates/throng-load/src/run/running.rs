@@ -6,14 +6,14 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant as WallClock};
 
 use throng_driver::{Clock, Cores, CoresOptions, MailboxSender, process};
-use throng_engine::{Core, CoreLimits};
+use throng_engine::CoreLimits;
 use throng_report::{LoadInterval, RunEventKind};
 
 use super::collect::Collector;
 use super::plan::{LoadError, LoadPlan};
 use super::shortages::Shortages;
 use crate::cues::Cues;
-use crate::generator::{CoreStats, Generator, GeneratorConfig, GeneratorMessage};
+use crate::generator::{CoreStats, GeneratorConfig, GeneratorMessage};
 use crate::peers::{PeerMessage, PeerOrder};
 use crate::program::Program;
 use crate::schedule::MachineShare;
@@ -47,8 +47,9 @@ impl RunningLoad {
         let start_at = plan.common.map_or_else(start_soon, |common| common.at);
         let core_limits = core_limits(&plan.program);
         let self_connect_possible = plan.self_connect_possible();
+        let driver = plan.capacity.driver.clone();
         let shortages =
-            Shortages::new(&plan.sources, &plan.targets, cores, process::epoll_watches_max);
+            Shortages::new(driver, &plan.sources, &plan.targets, cores, process::sysctl);
         let (peers, peer_messages) = mpsc::channel();
         let share = plan.share;
         let config = Arc::new(GeneratorConfig {
@@ -68,15 +69,9 @@ impl RunningLoad {
             trace: plan.trace,
         });
         // Each core opens all fds that it uses.
-        let private_fds = plan.capacity.private_fds;
+        let private_fds = plan.capacity.driver.private_fds();
         let options = CoresOptions { name: "load", cores, private_fds, ..CoresOptions::default() };
-        let cores = throng_driver::spawn(&options, move |driver| {
-            let (core, cores) =
-                (throng_driver::Driver::core(&driver), throng_driver::Driver::cores(&driver));
-            let generator = Generator::new(Arc::clone(&config), core, cores);
-            Core::new(driver, generator, core_limits).run();
-        })
-        .map_err(LoadError::Start)?;
+        let cores = plan.driver.start(&options, config, core_limits).map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
         let rss_bytes_at_start = process::rss_bytes();

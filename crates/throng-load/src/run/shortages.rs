@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use throng_driver::Errno;
-use throng_report::RunEventKind;
+use throng_driver::DriverCapacity;
+use throng_report::{Limit, RunEventKind};
 
 use crate::generator::ConnectFailure;
 use crate::source::SourcePlan;
@@ -11,6 +11,8 @@ use crate::source::SourcePlan;
 /// Shortages that have been reported.
 #[derive(Debug)]
 pub(super) struct Shortages {
+    /// The driver, which knows its limits.
+    driver: DriverCapacity,
     /// The source addresses, formatted.
     sources: String,
     ports_reported: bool,
@@ -20,27 +22,29 @@ pub(super) struct Shortages {
     /// Reported fd shortages, by core.
     fds_reported: Vec<bool>,
     watches_reported: bool,
-    /// Reads the limit of epoll watches.
-    watches_max: fn() -> Option<u64>,
+    /// Reads a limit as it is now.
+    read: fn(Limit) -> Option<u64>,
 }
 
 impl Shortages {
     pub(super) fn new(
+        driver: DriverCapacity,
         sources: &SourcePlan,
         targets: &[SocketAddr],
         cores: usize,
-        watches_max: fn() -> Option<u64>,
+        read: fn(Limit) -> Option<u64>,
     ) -> Self {
         let mut ports: Vec<_> = targets.iter().map(|target| target.port().to_string()).collect();
         ports.dedup();
         Self {
+            driver,
             sources: sources.to_string(),
             ports_reported: false,
             target_ports: ports.join(","),
             self_connect_reported: false,
             fds_reported: vec![false; cores],
             watches_reported: false,
-            watches_max,
+            read,
         }
     }
 
@@ -51,17 +55,23 @@ impl Shortages {
         failures: &[(ConnectFailure, u64)],
     ) -> Vec<RunEventKind> {
         let has = |failure| failures.iter().any(|(why, _)| *why == failure);
-        let failed = |errno| has(ConnectFailure::Errno(errno));
+        let limit_of = |(why, _): &(ConnectFailure, u64)| match why {
+            ConnectFailure::Errno(errno) => self.driver.limit_reached(*errno),
+            _ => None,
+        };
+        let reached: Vec<Limit> = failures.iter().filter_map(limit_of).collect();
         let mut events = Vec::new();
-        if failed(Errno::ADDR_NOT_AVAILABLE) && !std::mem::replace(&mut self.ports_reported, true) {
+        if reached.contains(&Limit::PORTS) && !std::mem::replace(&mut self.ports_reported, true) {
             events.push(RunEventKind::PortsExhausted { source: self.sources.clone() });
         }
-        if failed(Errno::TABLE_FULL) && !std::mem::replace(&mut self.fds_reported[core], true) {
+        if reached.contains(&Limit::FDS) && !std::mem::replace(&mut self.fds_reported[core], true) {
             events.push(RunEventKind::GeneratorFdsExhausted { core: core as u32 });
         }
-        if failed(Errno::NO_SPACE) && !std::mem::replace(&mut self.watches_reported, true) {
+        if reached.contains(&Limit::EPOLL_WATCHES)
+            && !std::mem::replace(&mut self.watches_reported, true)
+        {
             // Another program may change it during the run: it counts as it is now.
-            let watches_max = (self.watches_max)();
+            let watches_max = (self.read)(Limit::EPOLL_WATCHES);
             events.push(RunEventKind::GeneratorWatchesExhausted { watches_max });
         }
         if has(ConnectFailure::SelfConnected)
@@ -75,12 +85,15 @@ impl Shortages {
 
 #[cfg(test)]
 mod tests {
+    use throng_driver::{DriverFactory, Epoll, Errno};
+
     use super::*;
 
     #[test]
     fn each_shortage_is_reported_once() {
         let targets = ["127.0.0.1:40050".parse().unwrap()];
-        let mut shortages = Shortages::new(&SourcePlan::loopback(3), &targets, 2, || Some(300));
+        let sources = SourcePlan::loopback(3);
+        let mut shortages = Shortages::new(Epoll.capacity(), &sources, &targets, 2, |_| Some(300));
         let failures = [
             (ConnectFailure::Timeout, 7),
             (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
@@ -108,5 +121,17 @@ mod tests {
             [],
             "the kernel's ports are those of all cores"
         );
+    }
+
+    #[test]
+    fn what_a_driver_does_not_use_never_runs_out() {
+        let driver = DriverCapacity { limits: &[Limit::FDS], ..Epoll.capacity() };
+        let mut shortages = Shortages::new(driver, &SourcePlan::Any, &[], 1, |_| None);
+        let failures = [
+            (ConnectFailure::Errno(Errno::ADDR_NOT_AVAILABLE), 2),
+            (ConnectFailure::Errno(Errno::TABLE_FULL), 1),
+        ];
+        let fds = RunEventKind::GeneratorFdsExhausted { core: 0 };
+        assert_eq!(shortages.new_events(0, &failures), [fds]);
     }
 }

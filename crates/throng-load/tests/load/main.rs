@@ -1,9 +1,11 @@
 //! The generator over real sockets.
 
 mod control;
+mod driver;
 mod foreign;
 mod http;
 mod measured;
+mod memory_driver;
 mod run;
 mod setup;
 mod steps;

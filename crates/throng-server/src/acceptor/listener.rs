@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::sync::mpsc::Sender;
 
-use throng_driver::{Errno, ListenSpec, SocketClose};
+use throng_driver::{CoreLink, Errno, ListenSpec, SocketClose};
 
 use super::state::AcceptState;
 use super::{AcceptContext, Acceptor};
@@ -37,7 +37,7 @@ impl<D: ServerDriver> Acceptor<D> {
         let listener = driver.listen(&spec)?;
         let addr = driver.local_addr(&listener).unwrap_or(addr);
         if shared_with_all {
-            for core in (0..driver.cores()).filter(|&core| core != self.core) {
+            for core in (0..driver.link().cores()).filter(|&core| core != self.core) {
                 if let Err(errno) = driver.share(&listener, core) {
                     driver.close(listener, SocketClose::Finish);
                     return Err(errno);

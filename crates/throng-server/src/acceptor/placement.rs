@@ -4,7 +4,7 @@ use throng_driver::{CoreId, MessagePriority};
 
 use super::registry::{Assignment, Registry};
 use crate::AcceptTopology;
-use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage, ServerDriver};
+use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage, ServerLink};
 
 /// The way in which the connections that a core accepts find their core.
 pub(crate) enum Placement<F> {
@@ -47,9 +47,9 @@ impl<F> Placement<F> {
     }
 
     /// Returns an accepted connection that this core takes, or keeps it and asks the registry.
-    pub(crate) fn accepted<D: ServerDriver>(
+    pub(crate) fn accepted<M>(
         &mut self,
-        driver: &mut D,
+        link: &impl ServerLink<M>,
         core: CoreId,
         fd: F,
     ) -> Option<F> {
@@ -57,7 +57,7 @@ impl<F> Placement<F> {
         debug_assert!(waiting.is_none(), "one accept at a time waits");
         *waiting = Some(fd);
         let request = RegistryMessage::PlacementRequest(core);
-        send(driver, REGISTRY_CORE, CoreMessageKind::Registry(request));
+        send(link, REGISTRY_CORE, CoreMessageKind::Registry(request));
         None
     }
 
@@ -70,23 +70,23 @@ impl<F> Placement<F> {
     }
 
     /// Tells the registry that a connection of `core` has ended.
-    pub(crate) fn connection_ended<D: ServerDriver>(&self, driver: &mut D, core: CoreId) {
+    pub(crate) fn connection_ended<M>(&self, link: &impl ServerLink<M>, core: CoreId) {
         if self.is_dispatch() {
             let ended = RegistryMessage::ConnectionEnded(core);
-            send(driver, REGISTRY_CORE, CoreMessageKind::Registry(ended));
+            send(link, REGISTRY_CORE, CoreMessageKind::Registry(ended));
         }
     }
 
     /// Passes a message to the registry, and its answer to the acceptor that waits.
-    pub(crate) fn registry_message<D: ServerDriver>(
+    pub(crate) fn registry_message<M>(
         &mut self,
-        driver: &mut D,
+        link: &impl ServerLink<M>,
         message: RegistryMessage,
     ) {
         let Some(registry) = self.registry() else { return };
-        registry.count_message(|| driver.messages_waiting());
+        registry.count_message(|| link.messages_waiting());
         if let Some(Assignment { acceptor, to }) = registry.handle(message) {
-            send(driver, acceptor, CoreMessageKind::Placement(to));
+            send(link, acceptor, CoreMessageKind::Placement(to));
         }
     }
 
@@ -99,9 +99,9 @@ impl<F> Placement<F> {
     }
 }
 
-fn send<D: ServerDriver>(driver: &mut D, to: CoreId, kind: CoreMessageKind<D::Payload>) {
+fn send<M>(link: &impl ServerLink<M>, to: CoreId, kind: CoreMessageKind<M>) {
     // A control message is never refused.
-    let _ = driver.send_message(to, CoreMessage(kind), MessagePriority::Control);
+    let _ = link.send_message(to, CoreMessage(kind), MessagePriority::Control);
 }
 
 /// The core of the registry of `dispatch`.

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_driver::{CoreId, Driver, Errno, SocketClose};
+use throng_driver::{CoreId, CoreLink, Errno, SocketClose};
 use throng_report::{RunEvent, RunEventKind, ServerCounters};
 
 use super::AcceptStep::{Accepted, PassOn, Skip};
@@ -205,7 +205,7 @@ fn a_permit_that_is_not_needed_wakes_the_next_core() {
     core.accept();
     assert!(!core.driver.permits.acquire_or_register(3));
     core.end_turn(1);
-    assert_eq!(core.driver.woken, [3]);
+    assert_eq!(*core.driver.woken.borrow(), [3]);
     assert_eq!(core.driver.permits.in_use(), 0);
 
     // Core 0 is signaled without need while core 5 waits: the signal goes there.
@@ -216,7 +216,7 @@ fn a_permit_that_is_not_needed_wakes_the_next_core() {
     core.acceptor.permit_returned();
     assert_eq!(core.acceptor.due(), Instant::ZERO);
     assert!(!core.end_turn(0));
-    assert_eq!(core.driver.woken, [3, 5]);
+    assert_eq!(*core.driver.woken.borrow(), [3, 5]);
     assert_eq!(core.driver.permits.in_use(), 0);
 }
 
@@ -352,7 +352,7 @@ fn in_dispatch_each_connection_waits_for_the_registry() {
     core.queue(3);
     assert_eq!(core.accept(), (0, BatchEnd::AwaitPlacement));
     assert!(!core.driver.is_watched);
-    assert_eq!(core.driver.to_registry, [RegistryMessage::PlacementRequest(0)]);
+    assert_eq!(*core.driver.to_registry.borrow(), [RegistryMessage::PlacementRequest(0)]);
     assert_eq!(core.accept(), (0, BatchEnd::AwaitPlacement), "one at a time");
 
     // Core 0 has the registry, which answers core 0 first and then core 1.
@@ -360,7 +360,7 @@ fn in_dispatch_each_connection_waits_for_the_registry() {
         let request = RegistryMessage::PlacementRequest(core_of_request);
         core.acceptor.registry_message(&mut core.driver, request);
     }
-    assert_eq!(core.driver.placements, [(0, 0), (1, 1)]);
+    assert_eq!(*core.driver.placements.borrow(), [(0, 0), (1, 1)]);
     let placed = core.run(|acceptor, cx| acceptor.placement_received(cx, 0));
     assert_eq!(placed, Some(Accepted(0)));
     assert_eq!(core.accept(), (0, BatchEnd::AwaitPlacement));
@@ -369,12 +369,12 @@ fn in_dispatch_each_connection_waits_for_the_registry() {
     assert_eq!(core.run(|acceptor, cx| acceptor.placement_received(cx, 1)), None);
 
     // The registry learns of ends, those of failed handoffs included.
-    core.driver.to_registry.clear();
+    core.driver.to_registry.borrow_mut().clear();
     core.open = 1;
     core.driver.pass_failures = 1;
     core.end_turn(1);
     let ended = [0, 1].map(RegistryMessage::ConnectionEnded);
-    assert_eq!(core.driver.to_registry, ended);
+    assert_eq!(*core.driver.to_registry.borrow(), ended);
 }
 
 #[test]

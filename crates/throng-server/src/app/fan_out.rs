@@ -13,7 +13,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     /// Sends publications to other cores, then delivers one batch on this core.
     pub(super) fn fan_out(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
-        self.fanout.post_outgoing(cx.driver(), now);
+        self.fanout.post_outgoing(cx.driver().link(), now);
         let mut bytes = 0;
         for _ in 0..DELIVERIES_OF_BATCH {
             let Self { fanout, handler, .. } = self;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use flate2::{Compress, Compression, FlushCompress};
 use throng_base::Instant;
-use throng_driver::{ConnectSpec, Driver, SocketClose, SocketOptions, SourceAddress};
+use throng_driver::{ConnectSpec, SocketClose, SocketOptions, Sockets, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_proto::websocket::{ServerEvent, WebSocketServer};
 use throng_server::{

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, CoresOptions, Driver, Errno, Interest, ListenSpec, Ready, SocketClose,
+    ConnectSpec, CoresOptions, Epoll, Errno, Interest, ListenSpec, Listeners, Ready, SocketClose,
     SocketOptions, SourceAddress, Token,
 };
 use throng_sim::{Sim, SimCoresOptions};
 
 /// Both sockets of one connection in one core, and a log of all results.
-struct ScriptRun<'a, D: Driver> {
+struct ScriptRun<'a, D: Listeners> {
     driver: D,
     /// Waits until bytes in transit have arrived.
     settle: Box<dyn FnMut() + 'a>,
@@ -25,7 +25,7 @@ struct ScriptRun<'a, D: Driver> {
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
 
-impl<'a, D: Driver> ScriptRun<'a, D> {
+impl<'a, D: Listeners> ScriptRun<'a, D> {
     fn new(mut driver: D, settle: impl FnMut() + 'a) -> Self {
         let addr = "127.0.0.1:0".parse().unwrap();
         let options = SocketOptions::default();
@@ -175,7 +175,7 @@ fn token(end: usize) -> Token {
 
 /// Script that runs on any driver.
 trait Script: Send + Sync + 'static {
-    fn run<D: Driver>(&self, run: &mut ScriptRun<'_, D>);
+    fn run<D: Listeners>(&self, run: &mut ScriptRun<'_, D>);
 }
 
 fn same_on_both(script: impl Script) {
@@ -200,7 +200,7 @@ fn same_on_both(script: impl Script) {
 fn on_linux(script: Arc<impl Script>, settle: Duration) -> String {
     let (log, linux) = std::sync::mpsc::channel();
     let options = CoresOptions { name: "linux", private_fds: false, ..CoresOptions::default() };
-    let mut cores = throng_driver::spawn::<(), _>(&options, move |driver| {
+    let mut cores = throng_driver::spawn::<(), _>(&options, Epoll, move |driver| {
         let mut run = ScriptRun::new(driver, move || std::thread::sleep(settle));
         script.run(&mut run);
         log.send(run.end()).unwrap();
@@ -216,7 +216,7 @@ macro_rules! scripts {
         fn $name() {
             struct This;
             impl Script for This {
-                fn run<D: Driver>(&self, $run: &mut ScriptRun<'_, D>) $body
+                fn run<D: Listeners>(&self, $run: &mut ScriptRun<'_, D>) $body
             }
             same_on_both(This);
         }

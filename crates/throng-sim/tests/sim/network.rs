@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use throng_base::{Instant, Key};
 use throng_driver::{
-    ConnectSpec, Driver, Errno, Interest, ListenSpec, SocketClose, SocketOptions, SourceAddress,
-    Token,
+    ConnectSpec, Errno, Interest, ListenSpec, Listeners, SocketClose, SocketOptions, Sockets,
+    SourceAddress, Token,
 };
 use throng_sim::{Faults, Sim, SimCoresOptions, SimDriver, SimFd};
 

@@ -72,7 +72,7 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
         cores: Some(plan.load.capacity.cores),
         // Server and generator of the calibration each have this process's limit of fds, and few
         // others open.
-        users_most: plan.load.capacity.fds() / 2,
+        users_most: plan.load.capacity.held() / 2,
         target_is_remote: !plan.header.target_is_here,
         stop,
         ..CeilingOptions::default()

@@ -101,7 +101,7 @@ mod tests {
     fn rarely(us: impl Fn(u64) -> u64) -> Run {
         paced(|_| 2_000).loaded(move |load, second| {
             if second > 0 {
-                load.message.record_n(us(second), 20);
+                load.times[Operation::Message].record_n(us(second), 20);
             }
         })
     }

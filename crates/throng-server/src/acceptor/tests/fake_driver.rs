@@ -1,14 +1,14 @@
 //! A driver for tests of the acceptor: its accept queue is a list of results, and it writes down
 //! what the acceptor does.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{
-    ConnectSpec, CoreId, Driver, Errno, Interest, IoEvent, ListenSpec, MailboxFull,
-    MessagePriority, Permits, SocketClose, Token,
+    ConnectSpec, CoreId, CoreLink, Driver, Errno, Interest, IoEvent, ListenSpec, Listeners,
+    MailboxFull, MessagePriority, Permits, SocketClose, Sockets, Token,
 };
 
 use crate::core_message::{CoreMessage, CoreMessageKind, RegistryMessage};
@@ -25,9 +25,9 @@ pub(super) struct FakeDriver {
     /// Error of the next watch.
     pub(super) watch_error: Option<Errno>,
     pub(super) closed: Vec<(u32, SocketClose)>,
-    pub(super) woken: Vec<CoreId>,
-    pub(super) to_registry: Vec<RegistryMessage>,
-    pub(super) placements: Vec<(CoreId, CoreId)>,
+    pub(super) woken: RefCell<Vec<CoreId>>,
+    pub(super) to_registry: RefCell<Vec<RegistryMessage>>,
+    pub(super) placements: RefCell<Vec<(CoreId, CoreId)>>,
     pub(super) pass_failures: u64,
 }
 
@@ -44,26 +44,67 @@ impl FakeDriver {
             is_watched: false,
             watch_error: None,
             closed: Vec::new(),
-            woken: Vec::new(),
-            to_registry: Vec::new(),
-            placements: Vec::new(),
+            woken: RefCell::default(),
+            to_registry: RefCell::default(),
+            placements: RefCell::default(),
             pass_failures: 0,
         }
     }
 }
 
-impl Driver for FakeDriver {
+impl Sockets for FakeDriver {
     type Fd = u32;
-    type Message = CoreMessage<()>;
 
-    fn core(&self) -> CoreId {
-        self.core
+    fn now(&self) -> Instant {
+        unreachable!()
     }
 
-    fn cores(&self) -> usize {
-        self.cores
+    fn wait(&mut self, _: Instant, _: &mut Vec<IoEvent>) {
+        unreachable!()
     }
 
+    fn connect(&mut self, _: &ConnectSpec) -> Result<u32, Errno> {
+        unreachable!()
+    }
+
+    fn error(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn local_addr(&self, _: &u32) -> Option<SocketAddr> {
+        None
+    }
+
+    fn peer_addr(&self, _: &u32) -> Option<SocketAddr> {
+        unreachable!()
+    }
+
+    fn register(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn reregister(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn recv(&mut self, _: &u32, _: &mut [u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
+        unreachable!()
+    }
+
+    fn finish(&mut self, _: &u32) -> Result<(), Errno> {
+        unreachable!()
+    }
+
+    fn close(&mut self, fd: u32, how: SocketClose) {
+        self.closed.push((fd, how));
+    }
+}
+
+impl Listeners for FakeDriver {
     fn listen(&mut self, _: &ListenSpec) -> Result<u32, Errno> {
         Ok(LISTENER)
     }
@@ -87,101 +128,6 @@ impl Driver for FakeDriver {
         self.accepts.pop_front().unwrap_or(Err(Errno::AGAIN))
     }
 
-    fn local_addr(&self, _: &u32) -> Option<SocketAddr> {
-        None
-    }
-
-    fn close(&mut self, fd: u32, how: SocketClose) {
-        self.closed.push((fd, how));
-    }
-
-    fn pass_failures(&self) -> u64 {
-        self.pass_failures
-    }
-
-    fn fd_room(&self) -> Option<usize> {
-        self.fd_room
-    }
-
-    fn send_message(
-        &mut self,
-        to: CoreId,
-        CoreMessage(kind): CoreMessage<()>,
-        priority: MessagePriority,
-    ) -> Result<(), MailboxFull<CoreMessage<()>>> {
-        assert_eq!(priority, MessagePriority::Control);
-        match kind {
-            CoreMessageKind::Registry(message) => self.to_registry.push(message),
-            CoreMessageKind::Placement(place) => self.placements.push((to, place)),
-            _ => unreachable!("an acceptor sends no other messages"),
-        }
-        Ok(())
-    }
-
-    fn messages_waiting(&self) -> usize {
-        0
-    }
-
-    fn wake(&mut self, core: CoreId) {
-        self.woken.push(core);
-    }
-
-    fn permits(&self) -> &Permits {
-        &self.permits
-    }
-
-    fn now(&self) -> Instant {
-        unreachable!()
-    }
-
-    fn wait(&mut self, _: Instant, _: &mut Vec<IoEvent>) {
-        unreachable!()
-    }
-
-    fn connect(&mut self, _: &ConnectSpec) -> Result<u32, Errno> {
-        unreachable!()
-    }
-
-    fn error(&mut self, _: &u32) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn peer_addr(&self, _: &u32) -> Option<SocketAddr> {
-        unreachable!()
-    }
-
-    fn register(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn reregister(&mut self, _: &u32, _: Token, _: Interest) -> Result<(), Errno> {
-        unreachable!()
-    }
-
-    fn recv(&mut self, _: &u32, _: &mut [u8]) -> Result<usize, Errno> {
-        unreachable!()
-    }
-
-    fn recv_stamped(&mut self, _: &u32, _: &mut [u8]) -> Result<(usize, Option<Instant>), Errno> {
-        unreachable!()
-    }
-
-    fn handshake_rtt(&self, _: &u32) -> Option<Duration> {
-        unreachable!()
-    }
-
-    fn unacknowledged_bytes(&self, _: &u32) -> Option<u64> {
-        unreachable!()
-    }
-
-    fn send(&mut self, _: &u32, _: &[u8]) -> Result<usize, Errno> {
-        unreachable!()
-    }
-
-    fn finish(&mut self, _: &u32) -> Result<(), Errno> {
-        unreachable!()
-    }
-
     fn hand_off(&mut self, _: u32, _: CoreId) {
         unreachable!("the core hands off")
     }
@@ -198,7 +144,63 @@ impl Driver for FakeDriver {
         unreachable!()
     }
 
-    fn receive_messages(&mut self, _: &mut Vec<CoreMessage<()>>) -> bool {
+    fn pass_failures(&self) -> u64 {
+        self.pass_failures
+    }
+
+    fn fd_room(&self) -> Option<usize> {
+        self.fd_room
+    }
+}
+
+impl Driver for FakeDriver {
+    type Message = CoreMessage<()>;
+    type Link = Self;
+
+    fn link(&self) -> &Self {
+        self
+    }
+}
+
+impl CoreLink for FakeDriver {
+    type Message = CoreMessage<()>;
+
+    fn core(&self) -> CoreId {
+        self.core
+    }
+
+    fn cores(&self) -> usize {
+        self.cores
+    }
+
+    fn send_message(
+        &self,
+        to: CoreId,
+        CoreMessage(kind): CoreMessage<()>,
+        priority: MessagePriority,
+    ) -> Result<(), MailboxFull<CoreMessage<()>>> {
+        assert_eq!(priority, MessagePriority::Control);
+        match kind {
+            CoreMessageKind::Registry(message) => self.to_registry.borrow_mut().push(message),
+            CoreMessageKind::Placement(place) => self.placements.borrow_mut().push((to, place)),
+            _ => unreachable!("an acceptor sends no other messages"),
+        }
+        Ok(())
+    }
+
+    fn receive_messages(&self, _: &mut Vec<CoreMessage<()>>) -> bool {
         unreachable!()
+    }
+
+    fn messages_waiting(&self) -> usize {
+        0
+    }
+
+    fn wake(&self, core: CoreId) {
+        self.woken.borrow_mut().push(core);
+    }
+
+    fn permits(&self) -> &Permits {
+        &self.permits
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_driver::{ConnectSpec, Driver, SocketOptions, SourceAddress};
+use throng_driver::{ConnectSpec, SocketOptions, Sockets, SourceAddress};
 use throng_server::channels::Channels;
 use throng_server::pubsub::{Policy, Rulebook, TopicRules};
 use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use throng_driver::{ConnectSpec, Driver, Errno, SocketClose, SocketOptions, SourceAddress};
+use throng_driver::{ConnectSpec, Errno, SocketClose, SocketOptions, Sockets, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_proto::Raw;
 use throng_report::{Merge, ServerCounters};

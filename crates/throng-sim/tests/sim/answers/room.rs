@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::{Instant, Key};
-use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_driver::{ListenSpec, Listeners, SocketOptions, Sockets};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::websocket::{
     Opcode, Scratch, ServerEvent, WebSocketLimits, WebSocketServer, encode_fragment,

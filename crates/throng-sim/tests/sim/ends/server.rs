@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_driver::{ListenSpec, Listeners, SocketOptions};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Raw;
 use throng_proto::phoenix::{self, PhoenixPayload, Vsn, names};

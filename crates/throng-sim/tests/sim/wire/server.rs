@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use throng_base::Instant;
-use throng_driver::{Driver, ListenSpec, SocketOptions};
+use throng_driver::{ListenSpec, Listeners, SocketOptions};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
 use throng_proto::Raw;
 use throng_proto::websocket::{Scratch, ServerEvent, WebSocketLimits, WebSocketServer};

@@ -1,0 +1,81 @@
+//! The driver of a run: any that has sockets and a link between its cores.
+
+use std::fmt;
+use std::sync::Arc;
+
+use throng_driver::{
+    CoreLink, Cores, CoresOptions, Driver, DriverCapacity, DriverFactory, Epoll, Errno,
+};
+use throng_engine::{Core, CoreLimits};
+
+use crate::generator::{Generator, GeneratorConfig, GeneratorMessage};
+
+/// Driver of a run. It makes what the cores run on, and answers for what they can hold.
+#[derive(Clone)]
+pub struct LoadDriver(Arc<dyn LoadCores>);
+
+impl LoadDriver {
+    /// Creates the driver whose cores run on what `factory` makes.
+    pub fn new(factory: impl DriverFactory) -> Self {
+        Self(Arc::new(factory))
+    }
+
+    /// Returns what the cores can hold on this machine now.
+    pub(super) fn capacity(&self) -> DriverCapacity {
+        self.0.capacity()
+    }
+
+    /// Starts the cores of a generator.
+    pub(super) fn start(
+        &self,
+        options: &CoresOptions,
+        config: Arc<GeneratorConfig>,
+        limits: CoreLimits,
+    ) -> Result<Cores<GeneratorMessage>, Errno> {
+        self.0.start(options, config, limits)
+    }
+}
+
+/// The kernel's sockets, by epoll.
+impl Default for LoadDriver {
+    fn default() -> Self {
+        Self::new(Epoll)
+    }
+}
+
+impl fmt::Debug for LoadDriver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LoadDriver").field(&self.capacity()).finish()
+    }
+}
+
+/// Factory without its types. Virtual calls end where the cores begin.
+trait LoadCores: Send + Sync {
+    fn capacity(&self) -> DriverCapacity;
+
+    fn start(
+        &self,
+        options: &CoresOptions,
+        config: Arc<GeneratorConfig>,
+        limits: CoreLimits,
+    ) -> Result<Cores<GeneratorMessage>, Errno>;
+}
+
+impl<F: DriverFactory> LoadCores for F {
+    fn capacity(&self) -> DriverCapacity {
+        DriverFactory::capacity(self)
+    }
+
+    fn start(
+        &self,
+        options: &CoresOptions,
+        config: Arc<GeneratorConfig>,
+        limits: CoreLimits,
+    ) -> Result<Cores<GeneratorMessage>, Errno> {
+        throng_driver::spawn(options, self.clone(), move |driver| {
+            let (core, cores) = (driver.link().core(), driver.link().cores());
+            let generator = Generator::new(Arc::clone(&config), core, cores);
+            Core::new(driver, generator, limits).run();
+        })
+    }
+}
