@@ -32,7 +32,7 @@ use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::step_names::StepNames;
 use crate::translator::Translator;
-use crate::trial::Trial;
+use crate::trial::refusal_of_load;
 use crate::url::Url;
 use crate::yaml::Yaml;
 use engine::Engine;
@@ -82,20 +82,13 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let source = translator.source;
-    let mut root = match YamlNode::parse(source.text) {
-        Ok(root) => root,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let mut root = translator.accept(YamlNode::parse(source.text))?;
     merge::fill(&mut root);
     let fields = Fields::read_any(translator, &root, "the file")?;
     report_root(translator, &fields);
     let Some(scenarios) = fields.get("scenarios") else {
         let label = "expected `scenarios: [{flow: [...]}]`";
-        translator.mistake(&(0..0), "the file has no scenarios", label);
-        return None;
+        return translator.fail(&(0..0), "the file has no scenarios", label);
     };
     let config = match fields.get("config") {
         Some(node) => {
@@ -164,7 +157,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         let label = "expected a scenario of the engine http or ws with steps";
         translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
     }
-    let comments = source.comments_at_top();
+    let comments = source.comments_at_top("#");
     let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
     Some(Draft { setup, teardown, ..draft })
 }
@@ -183,7 +176,7 @@ struct ScenarioFields<'n> {
 impl<'n> ScenarioFields<'n> {
     /// Reads a scenario. `of_config` is the engine of one that names none.
     fn read(translator: &mut Translator<'_>, node: &'n YamlNode, of_config: &str) -> Option<Self> {
-        let fields = Fields::read(translator, node, "a scenario", &SCENARIO_KEYS)?;
+        let fields = Fields::read(translator, node, "a scenario", SCENARIO_KEYS)?;
         let name = fields.get("name").and_then(YamlNode::scalar).unwrap_or("scenario").to_owned();
         let span = translator.source.char_at(node.span.start);
         let engine_name = fields.get("engine").and_then(YamlNode::scalar).unwrap_or(of_config);
@@ -204,15 +197,13 @@ impl<'n> ScenarioFields<'n> {
                 let weight = node.scalar().and_then(|text| text.parse::<u32>().ok());
                 let Some(weight) = weight.filter(|weight| *weight <= WEIGHT_MAX) else {
                     let label = "expected a whole number from 0 to a million";
-                    translator.mistake(&node.span, "`weight` cannot be read", label);
-                    return None;
+                    return translator.fail(&node.span, "`weight` cannot be read", label);
                 };
                 weight
             }
         };
         if weight == 0 {
-            translator.not_needed(&span, format!("scenario {name}"), "its weight is 0");
-            return None;
+            return translator.skip(&span, format!("scenario {name}"), "its weight is 0");
         }
         for key in ["beforeScenario", "afterScenario", "beforeRequest", "afterResponse"] {
             if let Some((span, _)) = fields.entry(key) {
@@ -229,8 +220,7 @@ impl<'n> ScenarioFields<'n> {
         flow.is_over = false;
         let Some(node) = self.fields.get("flow") else {
             let label = "expected `flow: [...]`";
-            flow.translator.mistake(&self.span, "this scenario has no steps", label);
-            return None;
+            return flow.translator.fail(&self.span, "this scenario has no steps", label);
         };
         flow.first_step = first_value(node);
         let mut steps = flow.steps(node);
@@ -251,14 +241,11 @@ impl<'n> ScenarioFields<'n> {
         let mut steps = self.steps(flow)?;
         if steps.is_empty() {
             let why = "none of its steps can be imported";
-            flow.translator.not_needed(&self.span, format!("scenario {}", self.name), why);
-            return None;
+            return flow.translator.skip(&self.span, format!("scenario {}", self.name), why);
         }
         flow.translator.translated(&self.span, format!("scenario {}", self.name));
-        let comments = flow.translator.source.comments_above(self.span.start);
-        if let Some(first) = steps.first_mut() {
-            *first = comments.iter().fold(first.clone(), |step, comment| step.comment(comment));
-        }
+        let comments = flow.translator.source.comments_above(self.span.start, "#");
+        Yaml::comment_first(&mut steps, comments);
         let name = self.name.clone();
         Some(DraftClass { name, weight: self.weight, steps, on_error: Some("stop") })
     }
@@ -292,8 +279,7 @@ fn once(flow: &mut Flow<'_, '_, '_>, root: &Fields<'_>, key: &str) -> Vec<Yaml> 
     let Some(engine) = scenario.engine else { return Vec::new() };
     if engine == Engine::Ws && flow.engine == Engine::Http {
         let remedy = "a scenario of requests opens no WebSocket; write its steps as requests";
-        flow.translator.not_supported(&span, key, remedy);
-        return Vec::new();
+        return flow.translator.omit(&span, key, remedy);
     }
     let users = std::mem::replace(&mut flow.engine, engine);
     flow.is_once = true;
@@ -345,8 +331,7 @@ fn target(
                 }
                 None => "expected `target` in `config`, or `--target`".to_owned(),
             };
-            translator.mistake(&(0..0), "the file has no target", label);
-            return None;
+            return translator.fail(&(0..0), "the file has no target", label);
         }
         let target = translator.target(&(0..0), scheme, "");
         return Some((target.clone(), target));
@@ -366,8 +351,7 @@ fn target(
             }
             None => "expected a URL such as `http://127.0.0.1:8080`, or `--target`".to_owned(),
         };
-        translator.mistake(&node.span, format!("`{base}` is not a target"), label);
-        return None;
+        return translator.fail(&node.span, format!("`{base}` is not a target"), label);
     };
     if url.is_secure() && translator.options.target.is_none() {
         let remedy = "this version has no TLS; run it against the server behind, with `--target`";
@@ -384,8 +368,7 @@ fn target(
     let wanted = format!("{scheme}://");
     if !target.starts_with(&wanted) {
         let label = format!("the scenarios of this file need a target `{wanted}`");
-        translator.mistake(&node.span, format!("`{target}` is of another scheme"), label);
-        return None;
+        return translator.fail(&node.span, format!("`{target}` is of another scheme"), label);
     }
     Some((target, base.to_owned()))
 }
@@ -394,7 +377,7 @@ fn check_load(translator: &mut Translator<'_>, config: &Fields<'_>, load: &[Yaml
     if !translator.mistakes.is_empty() {
         return;
     }
-    if let Some(refusal) = (Trial { target, is_known: &|_| false }).of_load(load) {
+    if let Some(refusal) = refusal_of_load(target, load) {
         let span = config.entry("phases").map_or(0..0, |(span, _)| span);
         translator.mistake(&span, refusal.title, refusal.label);
     }
@@ -488,38 +471,14 @@ fn report_others(translator: &mut Translator<'_>, config: &Fields<'_>) {
 
 const ROOT_KEYS: [&str; 5] = ["config", "scenarios", "before", "after", "version"];
 
-const CONFIG_KEYS: [&str; 20] = [
-    "target",
-    "phases",
-    "variables",
-    "payload",
-    "defaults",
-    "http",
-    "ws",
-    "socketio",
-    "plugins",
-    "ensure",
-    "processor",
-    "environments",
-    "tls",
-    "bundling",
-    "includeFiles",
-    "statsInterval",
-    "engine",
-    "engines",
-    "http2",
-    "timeout",
+const CONFIG_KEYS: &[&str] = words![
+    "target" "phases" "variables" "payload" "defaults" "http" "ws" "socketio" "plugins" "ensure"
+    "processor" "environments" "tls" "bundling" "includeFiles" "statsInterval" "engine" "engines"
+    "http2" "timeout"
 ];
 
-const SCENARIO_KEYS: [&str; 8] = [
-    "name",
-    "engine",
-    "weight",
-    "flow",
-    "beforeScenario",
-    "afterScenario",
-    "beforeRequest",
-    "afterResponse",
+const SCENARIO_KEYS: &[&str] = words![
+    "name" "engine" "weight" "flow" "beforeScenario" "afterScenario" "beforeRequest" "afterResponse"
 ];
 
 /// The largest weight of a class.

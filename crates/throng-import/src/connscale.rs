@@ -52,13 +52,7 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let (starts, terms) = split(translator.source.text);
-    let terms = match parse_terms(&terms) {
-        Ok(terms) => terms,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let terms = translator.accept(parse_terms(&terms))?;
     let mut settings = Settings::default();
     for application in terms.terms.iter().flat_map(|term| term.list().unwrap_or_default()) {
         settings.read_application(translator, application);
@@ -216,20 +210,15 @@ impl Settings {
 
     /// Returns the users: they connect, and ping until an answer is late.
     fn class(&self) -> DraftClass {
-        let duration = |span| Yaml::plain(show_duration(span));
         let first = format!("uniform(1ms, {})", show_duration(self.interval));
-        let pong = [("text", Yaml::text("Pong")), ("timeout", duration(self.timeout))];
-        let turn =
-            [Yaml::entry("send", Yaml::text("Ping")), Yaml::entry("expect", Yaml::map(pong))];
-        let every = [("period", duration(self.interval)), ("do", Yaml::list(turn))];
+        let pong = ("text", Yaml::text("Pong"));
+        let pong = step::await_message("expect", pong, &[], self.timeout);
+        let turn = vec![step::send(("text", Yaml::text("Ping")), true), pong];
+        let period = ("period", Yaml::plain(show_duration(self.interval)));
         DraftClass {
             name: "client".to_owned(),
             weight: 1,
-            steps: vec![
-                Yaml::text("connect"),
-                step::wait(first),
-                Yaml::entry("every", Yaml::map(every)),
-            ],
+            steps: vec![Yaml::text("connect"), step::wait(first), step::every(period, None, turn)],
             on_error: Some("stop"),
         }
     }

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use throng_load::scenario::Diagnostic;
 
+use crate::comments::Comment;
+
 use lexer::{Lexer, Token, TokenKind};
 
 /// A term, and where it stands.
@@ -28,14 +30,6 @@ pub(crate) enum TermKind {
     Tuple(Vec<Term>),
 }
 
-/// A comment of a file: what follows a `%`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Comment {
-    /// Byte at which it begins.
-    pub(crate) offset: usize,
-    pub(crate) text: String,
-}
-
 /// The terms of a file, each ended by a dot, and its comments.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Terms {
@@ -46,26 +40,20 @@ pub(crate) struct Terms {
 impl Term {
     /// Returns the name, if this is an atom.
     pub(crate) fn atom(&self) -> Option<&str> {
-        match &self.kind {
-            TermKind::Atom(name) => Some(name),
-            _ => None,
-        }
+        let TermKind::Atom(name) = &self.kind else { return None };
+        Some(name)
     }
 
     /// Returns the text of a string or of an atom.
     pub(crate) fn text(&self) -> Option<&str> {
-        match &self.kind {
-            TermKind::Text(text) | TermKind::Atom(text) => Some(text),
-            _ => None,
-        }
+        let (TermKind::Text(text) | TermKind::Atom(text)) = &self.kind else { return None };
+        Some(text)
     }
 
     /// Returns the items, if this is a list.
     pub(crate) fn list(&self) -> Option<&[Self]> {
-        match &self.kind {
-            TermKind::List(items) => Some(items),
-            _ => None,
-        }
+        let TermKind::List(items) = &self.kind else { return None };
+        Some(items)
     }
 
     /// Returns the name of a tuple that begins with an atom, and the rest of it: `{name, ...}`.

@@ -40,8 +40,7 @@ impl<'n> Fields<'n> {
     ) -> Option<Self> {
         let YamlKind::Map(entries) = &node.kind else {
             let label = format!("expected a mapping, found {}", node.describe());
-            translator.mistake(&node.span, format!("{what} is not a mapping"), label);
-            return None;
+            return translator.fail(&node.span, format!("{what} is not a mapping"), label);
         };
         for (key, _) in entries {
             if key.scalar().is_none() {
@@ -80,8 +79,7 @@ pub(crate) fn list<'n>(
         return Some(items);
     }
     let label = format!("expected a list, found {}", node.describe());
-    translator.mistake(&node.span, format!("{what} is not a list"), label);
-    None
+    translator.fail(&node.span, format!("{what} is not a list"), label)
 }
 
 /// Returns the items of a list, or the one value that stands in its place.
@@ -102,8 +100,7 @@ pub(crate) fn text<'n>(
         return Some(text);
     }
     let label = format!("expected a single value, found {}", node.describe());
-    translator.mistake(&node.span, format!("{what} cannot be read"), label);
-    None
+    translator.fail(&node.span, format!("{what} cannot be read"), label)
 }
 
 /// Returns a number from `least` to `most`. Reports a mistake if it is none.

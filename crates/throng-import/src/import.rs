@@ -9,7 +9,7 @@ use crate::options::ImportOptions;
 use crate::source::Source;
 use crate::tools::{IMPORTERS, recognise};
 use crate::translator::Translator;
-use crate::trial::{StepTrial, Trial};
+use crate::trial::{StepTrial, refusal};
 
 /// An imported file.
 #[derive(Clone, Debug)]
@@ -50,9 +50,8 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
         }
         return Err(Diagnostics::new(name, text, mistakes));
     };
-    let trial = Trial { target: &draft.target, is_known: &|_| false };
     let scenario = draft.write();
-    if let Some(refusal) = trial.of_written(&draft, &scenario) {
+    if let Some(refusal) = refusal(&draft, &scenario) {
         mistakes.extend(of_steps());
         if mistakes.is_empty() {
             // The place is one in the scenario.

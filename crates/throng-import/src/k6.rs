@@ -63,13 +63,7 @@ fn recognises(source: &Source<'_>) -> bool {
 }
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
-    let statements = match parser::parse(translator.source.text) {
-        Ok(statements) => statements,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let statements = translator.accept(parser::parse(translator.source.text))?;
     let mut values = Values::new(translator.expansion.clone());
     for statement in &statements {
         read_top(translator, &mut values, statement);
@@ -86,8 +80,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     });
     let Some(body) = body else {
         let label = format!("expected a function `{function}`: `export default function () {{}}`");
-        translator.mistake(&(0..0), "the script has no such function", label);
-        return None;
+        return translator.fail(&(0..0), "the script has no such function", label);
     };
     report_others(translator, &statements, &function, &others);
     let names = StepNames::default();
@@ -159,7 +152,7 @@ fn read_options(translator: &mut Translator<'_>, options: Option<&Expression>) -
     let none = Expression { span: 0..0, kind: syntax::ExpressionKind::Object(Vec::new()) };
     let value = options.unwrap_or(&none);
     let members = Members::read(translator, value, "`options`")?;
-    let known = TRAFFIC.into_iter().chain(OPTIONS.iter().map(|row| row.construct));
+    let known = TRAFFIC.iter().copied().chain(OPTIONS.iter().map(|row| row.construct));
     members.check(translator, "`options`", &known.collect::<Vec<_>>());
     for (key, value) in members.iter() {
         translator.has_row(&value.span, OPTIONS, key);
@@ -195,7 +188,7 @@ fn read_scenarios(translator: &mut Translator<'_>, scenarios: &Expression) -> Op
             continue;
         }
         let members = Members::read(translator, value, "a scenario")?;
-        members.check(translator, "a scenario", &SCENARIO);
+        members.check(translator, "a scenario", SCENARIO);
         let executor = members.get("executor").and_then(Expression::text).unwrap_or_default();
         let function = members.get("exec").and_then(Expression::text).unwrap_or("default");
         for (key, value) in members.iter() {
@@ -276,8 +269,7 @@ fn draft(
 ) -> Option<Draft> {
     let Some((server, span)) = server else {
         let label = "expected a request or a session";
-        translator.mistake(&(0..0), "this script sends nothing", label);
-        return None;
+        return translator.fail(&(0..0), "this script sends nothing", label);
     };
     report_sessions(translator, &items);
     let sessions = session_paths(&items);
@@ -296,18 +288,14 @@ fn draft(
         return None;
     }
     let mut steps = write(&items, path);
-    let known = values.known();
-    let is_known = |name: &str| known.contains(name);
     for item in &items {
-        translator.trials.push(match item {
-            Item::Request(request) => {
-                StepTrial::of_first_step(&request.span, &target, &request.write(), is_known)
-            }
-            Item::Session(session) => {
-                StepTrial::of_steps(&session.span, &target, &session.write(path), is_known)
-            }
+        let (span, steps, is_first) = match item {
+            Item::Request(request) => (request.span.clone(), vec![request.write()], true),
+            Item::Session(session) => (session.span.clone(), session.write(path), false),
             Item::Step(_) | Item::Group(..) => continue,
-        });
+        };
+        let target = target.clone();
+        translator.trials.push(StepTrial { span, target, steps, is_first });
     }
     report_values(translator, values);
     let mut on_error = load.is_open.then_some("stop");
@@ -337,7 +325,7 @@ fn draft(
     let limits = rate_limit(translator, options, &items);
     load.add_iterations();
     let classes = classes(load.iterations, &steps, on_error);
-    let comments = comments_at_top(&translator.source);
+    let comments = translator.source.comments_at_top("//");
     let load = load.phases;
     Some(Draft { comments, target, load, limits, classes, thresholds, ..Draft::default() })
 }
@@ -357,12 +345,10 @@ fn rate_limit(
     let value = option(options, "rps")?;
     let Some(rate) = value.number().filter(|rate| (0.0..=RPS_MAX).contains(rate)) else {
         let label = "expected a number of requests a second";
-        translator.mistake(&value.span, "`rps` cannot be read", label);
-        return None;
+        return translator.fail(&value.span, "`rps` cannot be read", label);
     };
     if rate == 0.0 || !items.iter().any(Item::has_request) {
-        translator.not_needed(&value.span, "rps", "it limits no request");
-        return None;
+        return translator.skip(&value.span, "rps", "it limits no request");
     }
     translator.translated(&value.span, "rps");
     let all = Yaml::map([("request", Yaml::plain(show_rate(rate)))]);
@@ -457,13 +443,6 @@ fn report_requests(translator: &mut Translator<'_>) {
     translator.approximated(&(0..0), "timeouts", how);
     let how = "k6 forgets cookies after each iteration; a user of the scenario keeps them";
     translator.approximated(&(0..0), "cookies", how);
-}
-
-/// Returns the comments before the first statement.
-fn comments_at_top(source: &Source<'_>) -> Vec<String> {
-    let is_top = |line: &&str| line.starts_with("//") || line.trim().is_empty();
-    let lines = source.text.lines().take_while(is_top).filter(|line| line.starts_with("//"));
-    lines.map(|line| line.trim_start_matches('/').trim().to_owned()).collect()
 }
 
 /// The largest limit of requests a second.

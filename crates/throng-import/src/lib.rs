@@ -9,6 +9,9 @@
 //!
 //! An importer reads text and nothing else: it opens no file, and it fetches nothing.
 
+#[macro_use]
+mod table;
+
 mod artillery;
 mod call;
 mod command_line;
@@ -35,6 +38,7 @@ mod options;
 mod pace;
 mod phase;
 mod rate;
+mod request;
 mod row;
 mod source;
 mod step;

@@ -57,13 +57,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let tree: Tree = if is_bdl(&source) {
         bdl::parse(source.text, &mut translator.mistakes)?
     } else {
-        match terms::parse(source.text) {
-            Ok(tree) => tree,
-            Err(mistake) => {
-                translator.mistakes.push(mistake);
-                return None;
-            }
-        }
+        translator.accept(terms::parse(source.text))?
     };
     let mut cx = Context::new(translator, tree.comments);
     let pools = directives::read(&mut cx, &tree.statements);

@@ -22,41 +22,5 @@ impl Row {
     }
 }
 
-/// Returns the row of a construct that does nearly the same in the scenario.
-pub(crate) const fn approximated(
-    construct: &'static str,
-    difference: &'static str,
-    source: &'static str,
-) -> Row {
-    Row { construct, fidelity: Fidelity::Approximated, note: difference, source }
-}
-
-/// Returns the row of a construct that the scenario needs not.
-pub(crate) const fn not_needed(
-    construct: &'static str,
-    why: &'static str,
-    source: &'static str,
-) -> Row {
-    Row { construct, fidelity: Fidelity::NotNeeded, note: why, source }
-}
-
-/// Returns the row of a check that the scenario lacks.
-pub(crate) const fn not_checked(
-    construct: &'static str,
-    remedy: &'static str,
-    source: &'static str,
-) -> Row {
-    Row { construct, fidelity: Fidelity::NotChecked, note: remedy, source }
-}
-
-/// Returns the row of a construct of the traffic that the scenario lacks.
-pub(crate) const fn not_supported(
-    construct: &'static str,
-    remedy: &'static str,
-    source: &'static str,
-) -> Row {
-    Row { construct, fidelity: Fidelity::NotSupported, note: remedy, source }
-}
-
 #[cfg(test)]
 mod tests;

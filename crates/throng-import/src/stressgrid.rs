@@ -22,6 +22,7 @@ use throng_load::scenario::{Diagnostic, Scheme};
 
 use crate::call::calls;
 use crate::command_line::first_command;
+use crate::comments::Comment;
 use crate::draft::{Draft, DraftClass};
 use crate::importer::{Importer, Program};
 use crate::source::{LineEnds, Source, Span};
@@ -83,13 +84,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     if calls(source.text, PROGRAM) {
         return read_command(translator);
     }
-    let script = match elixir::parse(source.text) {
-        Ok(script) => script,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let script = translator.accept(elixir::parse(source.text))?;
     let command = command_of(translator, &script);
     let wire = wire(translator, &[&script], &command.protocol, &command.address)?;
     let target = target(translator, wire, &command.host, command.port, &command.address);
@@ -124,8 +119,8 @@ fn report_loss(translator: &mut Translator<'_>, span: &Span, size: u64, devices:
 
 /// Returns the options in the comment `# sgcli run ...` of a script.
 fn command_of(translator: &mut Translator<'_>, script: &Script) -> RunCommand {
-    let found = script.comments.iter().find(|(_, text)| text.starts_with("sgcli run"));
-    let Some((at, text)) = found else {
+    let found = script.comments.iter().find(|comment| comment.text.starts_with("sgcli run"));
+    let Some(Comment { offset: at, text }) = found else {
         let how = "the script has no comment `# sgcli run ...`: the load is that of sgcli without \
                    options, 10k devices for 45 minutes at localhost:5000";
         translator.approximated(&(0..0), "sgcli run", how);
@@ -149,13 +144,7 @@ fn command_of(translator: &mut Translator<'_>, script: &Script) -> RunCommand {
 
 /// Reads a file with the command `sgcli run`. Its script is in another file.
 fn read_command(translator: &mut Translator<'_>) -> Option<Draft> {
-    let command = match first_command(translator.source.text) {
-        Ok(command) => command,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let command = translator.accept(first_command(translator.source.text))?;
     let run = RunCommand::read(translator, &command.words);
     let wire = wire(translator, &[], &run.protocol, &run.address)?;
     let target = target(translator, wire, &run.host, run.port, &run.address);
@@ -259,20 +248,18 @@ fn wire(
     let of_target = translator.options.target.as_ref().map(|target| target.scheme);
     let uses = |names: &[&str]| scripts.iter().any(|script| script.calls(names));
     let of_ws = |name: &&str| name.starts_with("ws_");
-    let is_ws = uses(&FUNCTIONS.into_iter().filter(of_ws).collect::<Vec<_>>());
+    let is_ws = uses(&FUNCTIONS.iter().copied().filter(of_ws).collect::<Vec<_>>());
     let is_http = uses(&["get", "post", "put", "delete", "head", "options", "patch"]);
     match protocol {
         "http" | "tcp" => {}
         _ if translator.has_row(span, PROTOCOLS, &format!("protocol {protocol}")) => {}
         "udp" => {
             let label = "expected `http` or `tcp`: throng has no UDP";
-            translator.mistake(span, "devices of UDP cannot be imported", label);
-            return None;
+            return translator.fail(span, "devices of UDP cannot be imported", label);
         }
         other => {
             let label = "expected `http`, `tcp`, `http10`, `https`, `http2` or `udp`";
-            translator.mistake(span, format!("Stressgrid has no protocol `{other}`"), label);
-            return None;
+            return translator.fail(span, format!("Stressgrid has no protocol `{other}`"), label);
         }
     }
     let wire = match (of_target, protocol) {
@@ -281,8 +268,7 @@ fn wire(
         (Some(Scheme::Ws), _) => Wire::Ws,
         (Some(Scheme::Http), _) if is_ws => {
             let label = "expected a target ws://: the script opens a WebSocket";
-            translator.mistake(span, "the target is not one of WebSockets", label);
-            return None;
+            return translator.fail(span, "the target is not one of WebSockets", label);
         }
         (Some(Scheme::Http), _) => {
             if !is_http && !scripts.is_empty() {

@@ -38,13 +38,7 @@ pub(crate) const TCPKALI: Importer = Importer {
 };
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
-    let command = match first_command(translator.source.text) {
-        Ok(command) => command,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let command = translator.accept(first_command(translator.source.text))?;
     let options = Options::read(translator, &command.words)?;
     let (destination, span) = options.destinations.first().cloned()?;
     if destination.contains("\\{") {
@@ -122,12 +116,12 @@ impl Options {
         let turn = self.turn(translator);
         let rate = self.rate(translator);
         if let Some(lifetime) = self.lifetime.filter(|lifetime| *lifetime <= delay) {
-            steps.extend(wait(lifetime));
+            steps.extend(step::rest(lifetime));
             steps.push(Yaml::text("close"));
             return steps;
         }
         let left = self.lifetime.map(|lifetime| lifetime - delay);
-        steps.extend(wait(delay));
+        steps.extend(step::rest(delay));
         steps.extend(self.first_messages.iter().map(|message| self.send(message, false)));
         let rest = match turn {
             None => left,
@@ -138,7 +132,7 @@ impl Options {
                 pace.zip(left).map(|(pace, left)| rest_after_last_turn(pace, left))
             }
         };
-        steps.extend(rest.and_then(wait));
+        steps.extend(rest.and_then(step::rest));
         match self.lifetime {
             Some(_) => steps.push(Yaml::text("close")),
             None if self.messages.is_empty() => steps.push(Yaml::text("stay")),
@@ -154,20 +148,17 @@ impl Options {
         turns_a_second: Option<f64>,
         length: Option<Duration>,
     ) -> Yaml {
-        let mut entries: Vec<(&str, Yaml)> = Vec::new();
-        entries.extend(turns_a_second.map(|rate| ("rate", Yaml::plain(show_rate(rate)))));
-        let name = if turns_a_second.is_some() { "every" } else { "repeat" };
-        let length = match turns_a_second {
-            Some(_) => length,
-            None => Some(length.unwrap_or(LONGEST_RUN)),
-        };
-        entries.extend(length.map(|length| ("for", duration(length))));
-        entries.push(("do", Yaml::list(turn)));
-        Yaml::entry(name, Yaml::map(entries))
+        match turns_a_second {
+            Some(rate) => {
+                let rate = ("rate", Yaml::plain(show_rate(rate)));
+                step::every(rate, length.map(show_duration), turn)
+            }
+            None => step::repeat_for(show_duration(length.unwrap_or(LONGEST_RUN)), turn),
+        }
     }
 
     fn connect(&self, translator: &mut Translator<'_>) -> Yaml {
-        let mut entries = vec![("timeout", duration(self.connect_timeout))];
+        let mut entries = vec![step::timeout(self.connect_timeout)];
         let headers = self.handshake(translator);
         entries.extend(headers.write().map(|headers| ("headers", headers)));
         step::connect(entries)
@@ -247,23 +238,8 @@ impl Options {
     }
 
     fn send(&self, message: &Message, is_answered: bool) -> Yaml {
-        let mut payload = message.payload(self.is_websocket);
-        if !is_answered {
-            payload.push(("reply", Yaml::plain("false")));
-        }
-        let is_text = payload.len() == 1 && payload[0].0 == "text";
-        let value = if is_text { payload.remove(0).1 } else { Yaml::map(payload) };
-        Yaml::entry("send", value)
+        step::send(message.payload(self.is_websocket), is_answered)
     }
-}
-
-/// Returns the step that waits, if there is a time to wait.
-fn wait(span: Duration) -> Option<Yaml> {
-    (!span.is_zero()).then(|| Yaml::entry("wait", duration(span)))
-}
-
-fn duration(span: Duration) -> Yaml {
-    Yaml::plain(show_duration(span))
 }
 
 const PROGRAM: &str = "tcpkali";

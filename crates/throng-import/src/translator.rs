@@ -60,60 +60,25 @@ impl<'a> Translator<'a> {
         self.mistakes.push(Diagnostic::new(span.clone(), title, label));
     }
 
+    /// Reports a mistake in the source, and returns nothing for the part of the scenario.
+    pub(crate) fn fail<T: Default>(
+        &mut self,
+        span: &Span,
+        title: impl Into<String>,
+        label: impl Into<String>,
+    ) -> T {
+        self.mistake(span, title, label);
+        T::default()
+    }
+
+    /// Returns what was read, or reports the mistake in it.
+    pub(crate) fn accept<T>(&mut self, read: Result<T, Diagnostic>) -> Option<T> {
+        read.map_err(|mistake| self.mistakes.push(mistake)).ok()
+    }
+
     /// Reports a construct that does the same in the scenario.
     pub(crate) fn translated(&mut self, span: &Span, construct: impl Into<String>) {
         self.entry(Fidelity::Translated, span, construct, "");
-    }
-
-    /// Reports a construct that does nearly the same in the scenario. `difference` is a sentence.
-    pub(crate) fn approximated(
-        &mut self,
-        span: &Span,
-        construct: impl Into<String>,
-        difference: impl Into<String>,
-    ) {
-        self.entry(Fidelity::Approximated, span, construct, difference);
-    }
-
-    /// Reports a construct that the scenario needs not. `why` is a sentence.
-    pub(crate) fn not_needed(
-        &mut self,
-        span: &Span,
-        construct: impl Into<String>,
-        why: impl Into<String>,
-    ) {
-        self.entry(Fidelity::NotNeeded, span, construct, why);
-    }
-
-    /// Reports a check that the scenario lacks. `remedy` says what to do.
-    pub(crate) fn not_checked(
-        &mut self,
-        span: &Span,
-        construct: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        self.entry(Fidelity::NotChecked, span, construct, remedy);
-    }
-
-    /// Reports a construct of the traffic that the scenario lacks. `remedy` says what to do.
-    pub(crate) fn not_supported(
-        &mut self,
-        span: &Span,
-        construct: impl Into<String>,
-        remedy: impl Into<String>,
-    ) {
-        self.entry(Fidelity::NotSupported, span, construct, remedy);
-    }
-
-    /// Reports a construct that is translated and probably a mistake of its author. `why` is a
-    /// sentence.
-    pub(crate) fn suspicious(
-        &mut self,
-        span: &Span,
-        construct: impl Into<String>,
-        why: impl Into<String>,
-    ) {
-        self.entry(Fidelity::Suspicious, span, construct, why);
     }
 
     /// Reports a construct as its row in the table of the tool says.
@@ -141,7 +106,8 @@ impl<'a> Translator<'a> {
         target
     }
 
-    fn entry(
+    /// Reports a construct.
+    pub(crate) fn entry(
         &mut self,
         fidelity: Fidelity,
         span: &Span,
@@ -152,4 +118,49 @@ impl<'a> Translator<'a> {
         let (construct, note) = (construct.into(), note.into());
         self.entries.push(FidelityEntry { fidelity, line, construct, note });
     }
+}
+
+macro_rules! reports {
+    ($( $(#[doc = $doc:literal])+ $name:ident $(or $omit:ident)? = $fidelity:ident; )+) => {
+        impl Translator<'_> {
+            $(
+                $(#[doc = $doc])+
+                pub(crate) fn $name(
+                    &mut self,
+                    span: &Span,
+                    construct: impl Into<String>,
+                    note: impl Into<String>,
+                ) {
+                    self.entry(Fidelity::$fidelity, span, construct, note);
+                }
+
+                $(
+                    /// Reports the same, and returns nothing for the construct.
+                    pub(crate) fn $omit<T: Default>(
+                        &mut self,
+                        span: &Span,
+                        construct: impl Into<String>,
+                        note: impl Into<String>,
+                    ) -> T {
+                        self.$name(span, construct, note);
+                        T::default()
+                    }
+                )?
+            )+
+        }
+    };
+}
+
+reports! {
+    /// Reports a construct that does nearly the same in the scenario. The note says what differs.
+    approximated = Approximated;
+    /// Reports a construct that the scenario needs not. The note says why.
+    not_needed or skip = NotNeeded;
+    /// Reports a check that the scenario lacks. The note says what to do.
+    not_checked = NotChecked;
+    /// Reports a construct of the traffic that the scenario lacks. The note says what to do.
+    not_supported or omit = NotSupported;
+    /// Reports a construct that is translated and probably a mistake of its author. The note says
+    /// why.
+    suspicious = Suspicious;
 }

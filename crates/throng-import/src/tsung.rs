@@ -4,7 +4,6 @@
 //! of arrivals become those of the load. `docs/importing/tsung.md` has a table of all constructs.
 
 mod answer;
-mod comments;
 mod document;
 mod dtd;
 mod element;
@@ -27,7 +26,6 @@ use crate::draft::{Draft, DraftClass};
 use crate::importer::Importer;
 use crate::source::Source;
 use crate::translator::Translator;
-use comments::lines;
 use element::{Child, Element};
 use ends::TsungServer;
 use load::Load;
@@ -59,17 +57,10 @@ fn recognises(source: &Source<'_>) -> bool {
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let text = translator.source.text;
-    let document = match document::parse(text) {
-        Ok(document) => document,
-        Err(mistake) => {
-            translator.mistakes.push(mistake);
-            return None;
-        }
-    };
+    let document = translator.accept(document::parse(text))?;
     let root = Element::new(document.root_element());
     if root.name() != "tsung" {
-        translator.mistake(&root.span(), "this is not a file of tsung", "expected `<tsung>`");
-        return None;
+        return translator.fail(&root.span(), "this is not a file of tsung", "expected `<tsung>`");
     }
     if !dtd::check(translator, root) {
         return None;
@@ -170,7 +161,11 @@ impl<'d> File<'_, 'd> {
         let address = self.server.address(scheme);
         let target = translator.target(&self.server.span, &address, path);
         Some(Draft {
-            comments: comments.iter().flat_map(|text| lines(text)).collect(),
+            comments: comments
+                .iter()
+                .flat_map(|text| text.trim().lines())
+                .map(|line| line.trim().to_owned())
+                .collect(),
             target,
             data: shared.tables.write(),
             load: self.load.write(translator, time),

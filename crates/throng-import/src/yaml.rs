@@ -58,6 +58,22 @@ impl Yaml {
         self
     }
 
+    /// Adds comments above the value, in their order.
+    #[must_use]
+    pub(crate) fn comments<T: AsRef<str>>(self, texts: impl IntoIterator<Item = T>) -> Self {
+        texts.into_iter().fold(self, |value, text| value.comment(text.as_ref().trim()))
+    }
+
+    /// Adds comments above the first step of a list.
+    pub(crate) fn comment_first<T: AsRef<str>>(
+        steps: &mut [Self],
+        texts: impl IntoIterator<Item = T>,
+    ) {
+        if let Some(first) = steps.first_mut() {
+            *first = std::mem::replace(first, Self::plain("")).comments(texts);
+        }
+    }
+
     /// Reports whether it is a text.
     pub(crate) fn is_text(&self) -> bool {
         matches!(self.value, Value::Text(_))
@@ -77,18 +93,6 @@ impl Yaml {
             Value::Plain(text) | Value::Text(text) => vec![text],
             Value::List(items) => items.iter().flat_map(Self::scalars).collect(),
             Value::Map(entries) => entries.iter().flat_map(|(_, it)| it.scalars()).collect(),
-        }
-    }
-
-    /// Calls `see` with all keys and single values in it, as they are written.
-    pub(crate) fn each_text(&self, see: &mut dyn FnMut(&str)) {
-        match &self.value {
-            Value::Plain(text) | Value::Text(text) => see(text),
-            Value::List(items) => items.iter().for_each(|item| item.each_text(see)),
-            Value::Map(entries) => entries.iter().for_each(|(key, value)| {
-                see(key);
-                value.each_text(see);
-            }),
         }
     }
 

@@ -24,11 +24,10 @@ fn read_one(
     variables: &mut Variables,
     node: &YamlNode,
 ) -> Option<(String, Yaml)> {
-    let fields = Fields::read(translator, node, "`capture`", &KEYS)?;
+    let fields = Fields::read(translator, node, "`capture`", KEYS)?;
     let Some(name) = fields.get("as") else {
         let label = "expected `as: name`";
-        translator.mistake(&node.span, "this capture has no name", label);
-        return None;
+        return translator.fail(&node.span, "this capture has no name", label);
     };
     let name = text(translator, name, "`as`")?;
     let construct = format!("capture {name}");
@@ -36,16 +35,14 @@ fn read_one(
     if let Some((span, _)) = unsupported {
         let remedy = "a scenario captures by JSON pointers, headers and regular expressions; \
                       write a `regex`";
-        translator.not_supported(&span, construct, remedy);
-        return None;
+        return translator.omit(&span, construct, remedy);
     }
     let place = if let Some((span, path)) = fields.entry("json") {
         let path = text(translator, path, "`json`")?;
         let Some(pointer) = JsonPointer::of_path(path) else {
             let remedy = "a scenario captures by JSON pointers, which name one place; write \
                           `/items/0`, or a `regex`";
-            translator.not_supported(&span, format!("{construct}: {path}"), remedy);
-            return None;
+            return translator.omit(&span, format!("{construct}: {path}"), remedy);
         };
         pointer.write()
     } else if let Some((_, header)) = fields.entry("header") {
@@ -62,14 +59,12 @@ fn read_one(
         let flags = fields.get("flags").and_then(YamlNode::scalar).unwrap_or_default();
         let Some(regex) = regex(regexp, group, flags) else {
             let remedy = "write a regular expression whose first group is the value";
-            translator.not_supported(&span, construct, remedy);
-            return None;
+            return translator.omit(&span, construct, remedy);
         };
         Yaml::map([("regex", Yaml::text(regex))])
     } else {
         let label = "expected `json`, `header` or `regexp`";
-        translator.mistake(&node.span, "this capture has no place", label);
-        return None;
+        return translator.fail(&node.span, "this capture has no place", label);
     };
     translator.translated(&node.span, construct);
     let stored = variables.store(name);
@@ -93,17 +88,7 @@ fn regex(regexp: &str, group: Option<&str>, flags: &str) -> Option<String> {
     Some(format!("{flags}{regexp}"))
 }
 
-pub(super) const KEYS: [&str; 12] = [
-    "json",
-    "header",
-    "regexp",
-    "group",
-    "flags",
-    "as",
-    "xpath",
-    "selector",
-    "attr",
-    "index",
-    "transform",
-    "strict",
+pub(super) const KEYS: &[&str] = words![
+    "json" "header" "regexp" "group" "flags" "as" "xpath" "selector" "attr" "index" "transform"
+    "strict"
 ];

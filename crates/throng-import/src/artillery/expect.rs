@@ -2,6 +2,7 @@
 
 use throng_load::scenario::{YamlKind, YamlNode};
 
+use crate::request::Expectation;
 use crate::source::Span;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -11,18 +12,11 @@ use super::variables::Variables;
 use crate::fields::{Fields, one_or_more, text};
 use crate::json_pointer::JsonPointer;
 
-/// What an answer must be: a status, and one pattern for the body.
-#[derive(Debug, Default)]
-pub(super) struct Expectation {
-    statuses: Vec<String>,
-    body: Option<(&'static str, Yaml)>,
-}
-
 impl Expectation {
     /// Reads `expect`: one check, or a list of them.
     pub(super) fn read(&mut self, translator: &mut Translator<'_>, node: &YamlNode) {
         for node in one_or_more(node) {
-            let Some(fields) = Fields::read(translator, node, "`expect`", &KEYS) else { continue };
+            let Some(fields) = Fields::read(translator, node, "`expect`", KEYS) else { continue };
             for (key, span, node) in fields.iter() {
                 let pattern = match key {
                     "statusCode" => {
@@ -77,35 +71,6 @@ impl Expectation {
             };
             self.keep(translator, &node.span, "match", pattern);
         }
-    }
-
-    /// Returns the value of the step's `expect`, if it needs one.
-    pub(super) fn write(self) -> Option<Yaml> {
-        let status = match &*self.statuses {
-            [] => None,
-            [status] => Some(Yaml::plain(status)),
-            statuses => Some(Yaml::list(statuses.iter().map(Yaml::plain))),
-        };
-        match (status, self.body) {
-            (status, None) => status,
-            (None, Some(body)) => Some(Yaml::map([body])),
-            (Some(status), Some(body)) => Some(Yaml::map([("status", status), body])),
-        }
-    }
-
-    /// Reports whether any status of success will do.
-    pub(super) fn has_no_status(&self) -> bool {
-        self.statuses.is_empty()
-    }
-
-    /// Adds statuses, or classes of them, that will do.
-    pub(super) fn add_statuses(&mut self, statuses: &[&str]) {
-        self.statuses.extend(statuses.iter().map(|status| (*status).to_owned()));
-    }
-
-    /// Returns the pattern of the body.
-    pub(super) fn into_body(self) -> Option<(&'static str, Yaml)> {
-        self.body
     }
 
     fn read_statuses(&mut self, translator: &mut Translator<'_>, node: &YamlNode) {
@@ -165,17 +130,9 @@ fn omit(translator: &mut Translator<'_>, span: &Span, construct: &str, remedy: &
     }
 }
 
-const KEYS: [&str; 10] = [
-    "statusCode",
-    "notStatusCode",
-    "contentType",
-    "hasProperty",
-    "notHasProperty",
-    "hasHeader",
-    "headerEquals",
-    "equals",
-    "matchesRegexp",
-    "cdnHit",
+const KEYS: &[&str] = words![
+    "statusCode" "notStatusCode" "contentType" "hasProperty" "notHasProperty" "hasHeader"
+    "headerEquals" "equals" "matchesRegexp" "cdnHit"
 ];
 
 const MATCH_KEYS: [&str; 6] = ["json", "regexp", "value", "strict", "group", "flags"];

@@ -63,11 +63,8 @@ impl Flow<'_, '_, '_> {
             }
             let before = steps.len();
             self.step(node, &mut steps);
-            let comments = self.translator.source.comments_above(node.span.start);
-            if let (Some(step), false) = (steps.get_mut(before), comments.is_empty()) {
-                let with_comments = |step, comment: &String| Yaml::comment(step, comment);
-                *step = comments.iter().fold(step.clone(), with_comments);
-            }
+            let comments = self.translator.source.comments_above(node.span.start, "#");
+            Yaml::comment_first(&mut steps[before..], comments);
         }
         steps
     }
@@ -154,18 +151,10 @@ impl Flow<'_, '_, '_> {
         self.is_over = true;
     }
 
-    /// Reports a mistake at `span` if throng refuses these steps.
-    pub(super) fn check(&mut self, span: &Span, steps: &[Yaml]) {
-        let is_known = |name: &str| self.variables.knows(name);
-        let trial = StepTrial::of_steps(span, &self.target, steps, is_known);
-        self.translator.trials.push(trial);
-    }
-
-    /// Reports a mistake at `span` if throng refuses this step as the first one.
-    pub(super) fn check_first(&mut self, span: &Span, step: &Yaml) {
-        let is_known = |name: &str| self.variables.knows(name);
-        let trial = StepTrial::of_first_step(span, &self.target, step, is_known);
-        self.translator.trials.push(trial);
+    /// Reports a mistake at `span` if throng refuses these steps, or these first steps.
+    pub(super) fn check(&mut self, span: &Span, steps: &[Yaml], is_first: bool) {
+        let (target, steps) = (self.target.clone(), steps.to_vec());
+        self.translator.trials.push(StepTrial { span: span.clone(), target, steps, is_first });
     }
 
     /// Translates a think time (`engine_util.ts`, `createThink`): a whole number is of seconds, and
@@ -182,8 +171,7 @@ impl Flow<'_, '_, '_> {
         let text = known.as_deref().unwrap_or(text);
         if text.contains("{{") {
             let remedy = "a think time is a number here; write `wait: uniform(1s, 3s)`";
-            self.translator.not_supported(span, "think", remedy);
-            return None;
+            return self.translator.omit(span, "think", remedy);
         }
         let text = Scalar::of(&self.translator.source, node, text).into_text();
         let Some(mut think) = time::parse(&text) else {
@@ -199,8 +187,7 @@ impl Flow<'_, '_, '_> {
             self.translator.translated(span, "think");
         }
         if think.is_zero() {
-            self.translator.not_needed(span, "think", "it takes no time");
-            return None;
+            return self.translator.skip(span, "think", "it takes no time");
         }
         let wait = match self.settings.jitter {
             Some(jitter) => jitter.around(think),

@@ -1,16 +1,15 @@
 //! `get`, `post` and the other requests.
 
-use throng_base::units::show_duration;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::headers::Headers;
+use crate::request::{Expectation, Request};
 use crate::source::Span;
 use crate::step;
 use crate::text::base64;
 use crate::yaml::Yaml;
 
 use super::address::{Address, Part, form_encoded};
-use super::expect::Expectation;
 use super::flow::Flow;
 use super::settings::is_on;
 use super::{capture, json};
@@ -24,14 +23,13 @@ impl Flow<'_, '_, '_> {
             self.translator.suspicious(span, method, why);
             let path = self.path(node)?;
             let step = Yaml::entry(method, Yaml::text(&*path));
-            self.check(span, std::slice::from_ref(&step));
+            self.check(span, std::slice::from_ref(&step), false);
             return Some(step);
         }
-        let fields = Fields::read(self.translator, node, &format!("`{method}`"), &KEYS)?;
+        let fields = Fields::read(self.translator, node, &format!("`{method}`"), KEYS)?;
         let Some(url) = fields.get("url").or_else(|| fields.get("uri")) else {
             let label = "expected `url: /path`";
-            self.translator.mistake(span, "this request has no URL", label);
-            return None;
+            return self.translator.fail(span, "this request has no URL", label);
         };
         let mut path = self.path(url)?;
         self.add_query(&fields, &mut path);
@@ -42,32 +40,22 @@ impl Flow<'_, '_, '_> {
             self.end_unless_conditional(&fields, span, method, why);
             return None;
         }
-        let mut entries = vec![("path", Yaml::text(&*path))];
         let name = fields.get("name").and_then(YamlNode::scalar);
-        let name = name.filter(|_| !self.is_once);
-        if let Some(name) = name.and_then(|name| self.names.take(name, method)) {
-            entries.push(("name", Yaml::text(name)));
-        }
+        let name = name.filter(|_| !self.is_once).and_then(|name| self.names.take(name, method));
         let mut headers = self.headers(&fields);
         let body = self.body(&fields, &mut headers);
-        entries.extend(headers.write().map(|headers| ("headers", headers)));
-        entries.extend(body);
-        let expectation = self.expectation(&fields);
-        entries.extend(expectation.map(|expect| ("expect", expect)));
-        if let Some(node) = fields.get("capture") {
-            let captures = capture::read(self.translator, &mut self.variables, node);
-            if !captures.is_empty() {
-                entries.push(("capture", Yaml::map(captures)));
-            }
-        }
-        if let Some(timeout) = self.settings.timeout.filter(|timeout| !timeout.is_zero()) {
-            entries.push(("timeout", Yaml::plain(show_duration(timeout))));
-        }
+        let expect = self.expectation(&fields);
+        let captures = match fields.get("capture") {
+            Some(node) => capture::read(self.translator, &mut self.variables, node),
+            None => Vec::new(),
+        };
+        let timeout = self.settings.timeout.filter(|timeout| !timeout.is_zero());
         self.report_options(&fields);
         self.translator.translated(span, format!("{method} {path}"));
-        let value = if entries.len() == 1 { entries.remove(0).1 } else { Yaml::map(entries) };
-        let step = Yaml::entry(method, value);
-        self.check(span, std::slice::from_ref(&step));
+        let method = method.to_owned();
+        let request = Request { method, path, name, headers, body, expect, captures, timeout };
+        let step = request.write();
+        self.check(span, std::slice::from_ref(&step), false);
         let step = self.guarded(&fields, step);
         self.perhaps(&fields, step)
     }
@@ -79,16 +67,10 @@ impl Flow<'_, '_, '_> {
         let share = node.scalar().and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
         let share = share.clamp(0.0, 100.0).ceil() as u32;
         if share == 0 {
-            self.translator.not_needed(&span, "probability", "no user takes this step");
-            return None;
+            return self.translator.skip(&span, "probability", "no user takes this step");
         }
         self.translator.translated(&span, "probability");
-        let choice = |weight: u32, step: Yaml| {
-            Yaml::map([("weight", Yaml::plain(weight)), ("do", Yaml::list([step]))])
-        };
-        let other = step::wait("0s");
-        let choices = [choice(share, step), choice(101 - share, other)];
-        Some(Yaml::entry("choose", Yaml::list(choices)))
+        Some(step::choose([(share, step), (101 - share, step::wait("0s"))]))
     }
 
     /// Ends the user, unless a condition says whether this step is taken at all.
@@ -109,8 +91,7 @@ impl Flow<'_, '_, '_> {
             Address::Path(path) => Some(path),
             Address::Elsewhere => {
                 let remedy = "a scenario has one target; the step is left out";
-                self.translator.not_supported(&node.span, format!("url {url}"), remedy);
-                None
+                self.translator.omit(&node.span, format!("url {url}"), remedy)
             }
             Address::Invalid => {
                 let why = "a URL begins with `/` or with `http`";
@@ -257,8 +238,7 @@ impl Flow<'_, '_, '_> {
         let Some(login) = base64(&login) else {
             let remedy = "put the whole login into a column of `data`: `Basic \
                           ${base64(row.login)}`";
-            self.translator.not_supported(span, "auth", remedy);
-            return None;
+            return self.translator.omit(span, "auth", remedy);
         };
         self.translator.translated(span, "auth");
         Some(format!("Basic {login}"))
@@ -321,7 +301,7 @@ impl Flow<'_, '_, '_> {
     }
 
     /// Returns what the answer must be.
-    fn expectation(&mut self, fields: &Fields<'_>) -> Option<Yaml> {
+    fn expectation(&mut self, fields: &Fields<'_>) -> Expectation {
         let mut expectation = Expectation::default();
         if let Some((span, node)) = fields.entry("expect") {
             if !self.settings.has_expect {
@@ -335,17 +315,17 @@ impl Flow<'_, '_, '_> {
             expectation.read_match(self.translator, &mut self.variables, node);
         }
         if let (Some((span, node)), true) =
-            (fields.entry("followRedirect"), expectation.has_no_status())
+            (fields.entry("followRedirect"), expectation.statuses.is_empty())
         {
             if is_on(Some(node)) {
                 let remedy = "redirects are not followed; write the second request as a step";
                 self.translator.not_supported(&span, "followRedirect", remedy);
             } else {
                 self.translator.translated(&span, "followRedirect");
-                expectation.add_statuses(&["2xx", "3xx"]);
+                expectation.statuses = ["2xx", "3xx"].map(str::to_owned).into();
             }
         }
-        expectation.write()
+        expectation
     }
 
     /// Reports the options that have no key in a step.
@@ -371,25 +351,7 @@ impl Flow<'_, '_, '_> {
     }
 }
 
-const KEYS: [&str; 20] = [
-    "url",
-    "uri",
-    "name",
-    "headers",
-    "qs",
-    "json",
-    "form",
-    "formData",
-    "body",
-    "capture",
-    "match",
-    "expect",
-    "ifTrue",
-    "probability",
-    "auth",
-    "cookie",
-    "gzip",
-    "followRedirect",
-    "beforeRequest",
-    "afterResponse",
+const KEYS: &[&str] = words![
+    "url" "uri" "name" "headers" "qs" "json" "form" "formData" "body" "capture" "match" "expect"
+    "ifTrue" "probability" "auth" "cookie" "gzip" "followRedirect" "beforeRequest" "afterResponse"
 ];

@@ -176,22 +176,20 @@ impl Flow<'_, '_, '_> {
         body: Vec<Yaml>,
         steps: &mut Vec<Yaml>,
     ) {
-        let turns = match times {
+        steps.push(match times {
             Some(times) => {
                 self.translator.translated(&turn.span, "loop");
                 // The first turn is the last one, if the user ends in it.
-                let times = if self.is_over { 1 } else { times };
-                ("times", Yaml::plain(times))
+                step::repeat(if self.is_over { 1 } else { times }, body)
             }
             None => {
                 let how = "Artillery takes turns without end; in the scenario the end of the run \
                            ends them, 10s after the last arrival";
                 self.translator.approximated(&turn.span, "loop", how);
                 // A condition that always holds: one without a variable is a mistake.
-                ("while", Yaml::text("${user.id} >= 0"))
+                step::repeat_while("${user.id} >= 0", body)
             }
-        };
-        steps.push(Yaml::entry("repeat", Yaml::map([turns, ("do", Yaml::list(body))])));
+        });
     }
 
     /// Translates a loop over values.

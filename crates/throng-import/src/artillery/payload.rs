@@ -42,11 +42,10 @@ struct Payload {
 
 impl Payload {
     fn read(translator: &mut Translator<'_>, node: &YamlNode) -> Option<Self> {
-        let fields = Fields::read(translator, node, "`payload`", &KEYS)?;
+        let fields = Fields::read(translator, node, "`payload`", KEYS)?;
         let Some((span, path)) = fields.entry("path") else {
             let label = "expected `path: users.csv`";
-            translator.mistake(&node.span, "this payload has no file", label);
-            return None;
+            return translator.fail(&node.span, "this payload has no file", label);
         };
         let path = text(translator, path, "`path`")?.to_owned();
         let names = fields.get("fields").map(one_or_more).unwrap_or_default();
@@ -69,8 +68,7 @@ impl Payload {
         };
         let construct = format!("payload {path}");
         if let Some(remedy) = remedy {
-            translator.not_supported(&span, construct, remedy);
-            return None;
+            return translator.omit(&span, construct, remedy);
         }
         let mut ours = Names::default();
         let columns = names.iter().map(|name| ((*name).to_owned(), ours.of(name)));
@@ -117,14 +115,6 @@ impl Payload {
     }
 }
 
-const KEYS: [&str; 9] = [
-    "path",
-    "fields",
-    "order",
-    "skipHeader",
-    "delimiter",
-    "loadAll",
-    "name",
-    "cast",
-    "skipEmptyLines",
+const KEYS: &[&str] = words![
+    "path" "fields" "order" "skipHeader" "delimiter" "loadAll" "name" "cast" "skipEmptyLines"
 ];

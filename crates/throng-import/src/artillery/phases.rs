@@ -26,9 +26,9 @@ pub(super) fn read(translator: &mut Translator<'_>, node: Option<&YamlNode>) -> 
     for phase in list(translator, node, "`phases`").unwrap_or_default() {
         let Some(phase) = Phase::read(translator, phase) else { continue };
         if let Some(yaml) = phase.write(translator, phases.is_empty()) {
-            let comments = translator.source.comments_above(phase.span.start);
+            let comments = translator.source.comments_above(phase.span.start, "#");
             let comments = comments.into_iter().chain(phase.name.clone());
-            phases.push(comments.fold(yaml, |yaml, comment| yaml.comment(&comment)));
+            phases.push(yaml.comments(comments));
         }
     }
     if !phases.is_empty() {
@@ -115,8 +115,7 @@ impl Phase {
         };
         let line = translator.source.text.get(node.span.clone()).unwrap_or_default();
         let length = line.lines().next().unwrap_or_default().len().max(1);
-        translator.mistake(&(node.span.start..node.span.start + length), title, label);
-        false
+        translator.fail(&(node.span.start..node.span.start + length), title, label)
     }
 
     /// Returns the phase in the scenario's words. A load does not begin with a pause.
@@ -136,8 +135,7 @@ impl Phase {
         if self.pause.is_some() || (self.count.is_none() && from == 0.0 && to == 0.0) {
             if is_first || length.is_zero() {
                 let why = "a load begins with its first users";
-                translator.not_needed(&self.span, construct, why);
-                return None;
+                return translator.skip(&self.span, construct, why);
             }
             translator.translated(&self.span, construct);
             return Some(hold(length));

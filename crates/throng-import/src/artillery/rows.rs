@@ -1,55 +1,35 @@
 //! The constructs of Artillery that need no code.
 
-use crate::row::{Row, not_needed, not_supported};
+use crate::row::Row;
 
 /// Keys of `config`.
-pub(super) const CONFIG: &[Row] = &[
-    not_needed(
-        "processor",
-        "JavaScript is not run; each step that calls it is named below",
-        "loadProcessor",
-    ),
-    not_needed(
-        "environments",
-        "the values outside of it are imported; choose others with `--target` and `--arrivals`",
-        "checkMergedConfig",
-    ),
-    not_needed("tls", OTHER, ""),
-    not_needed("socketio", OTHER, ""),
-    not_needed("bundling", OTHER, ""),
-    not_needed("includeFiles", OTHER, ""),
-    not_needed("statsInterval", OTHER, ""),
-    not_needed("engines", OTHER, ""),
-];
+pub(super) const CONFIG: &[Row] = rows! {
+    "processor" NotNeeded "loadProcessor" =>
+        "JavaScript is not run; each step that calls it is named below";
+    "environments" NotNeeded "checkMergedConfig" =>
+        "the values outside of it are imported; choose others with `--target` and `--arrivals`";
+    "tls" "socketio" "bundling" "includeFiles" "statsInterval" "engines" NotNeeded "" => OTHER;
+};
 
 /// Keys of `http`.
-pub(super) const HTTP: &[Row] = &[
-    not_supported(
-        "http pool",
-        "each user has a connection of its own; let fewer users send more requests",
-        "setInitialContext",
-    ),
-    not_needed("http maxSockets", "a user has one connection, which is Artillery's default", ""),
-    not_needed("http extendedMetrics", "a matter of reports", ""),
-    not_needed("http cookieJar", "a matter of reports", ""),
-];
+pub(super) const HTTP: &[Row] = rows! {
+    "http pool" NotSupported "setInitialContext" =>
+        "each user has a connection of its own; let fewer users send more requests";
+    "http maxSockets" NotNeeded "" => "a user has one connection, which is Artillery's default";
+    "http extendedMetrics" "http cookieJar" NotNeeded "" => "a matter of reports";
+};
 
 /// Keys of `ws`.
-pub(super) const WS: &[Row] = &[
-    not_needed("ws rejectUnauthorized", "this version has no TLS", "getWsConfig"),
-    not_supported("ws proxy", ADDRESSES, "getWsConfig"),
-    not_supported("ws localAddress", ADDRESSES, "getWsConfig"),
-    not_supported("ws family", ADDRESSES, "getWsConfig"),
-];
+pub(super) const WS: &[Row] = rows! {
+    "ws rejectUnauthorized" NotNeeded "getWsConfig" => "this version has no TLS";
+    "ws proxy" "ws localAddress" "ws family" NotSupported "getWsConfig" => ADDRESSES;
+};
 
 /// Plugins.
-pub(super) const PLUGINS: &[Row] = &[
-    not_needed("plugin metrics-by-endpoint", NAMES, ""),
-    not_needed("plugin apdex", NAMES, ""),
-    not_needed("plugin slack", NAMES, ""),
-    not_needed("plugin publish-metrics", METRICS, ""),
-    not_needed("plugin statsd", METRICS, ""),
-];
+pub(super) const PLUGINS: &[Row] = rows! {
+    "plugin metrics-by-endpoint" "plugin apdex" "plugin slack" NotNeeded "" => NAMES;
+    "plugin publish-metrics" "plugin statsd" NotNeeded "" => METRICS;
+};
 
 const OTHER: &str = "it does not concern the traffic of http and ws";
 

@@ -102,8 +102,7 @@ impl<'n> Settings<'n> {
             }
             _ => {
                 let label = "expected a share such as `20%`, or a duration such as `500ms`";
-                translator.mistake(&node.span, "`jitter` cannot be read", label);
-                None
+                translator.fail(&node.span, "`jitter` cannot be read", label)
             }
         };
     }
@@ -144,7 +143,7 @@ impl<'n> Settings<'n> {
     }
 
     fn read_ws(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
-        let Some(fields) = Fields::read(translator, node, "`ws`", &WS_KEYS) else { return };
+        let Some(fields) = Fields::read(translator, node, "`ws`", WS_KEYS) else { return };
         for (key, span, node) in fields.iter() {
             match key {
                 "headers" => self.headers = Some(node),
@@ -202,13 +201,7 @@ pub(super) fn is_on(node: Option<&YamlNode>) -> bool {
     node.is_some_and(is_true)
 }
 
-const WS_KEYS: [&str; 8] = [
-    "headers",
-    "subprotocols",
-    "timeout",
-    "perMessageDeflate",
-    "rejectUnauthorized",
-    "proxy",
-    "localAddress",
-    "family",
+const WS_KEYS: &[&str] = words![
+    "headers" "subprotocols" "timeout" "perMessageDeflate" "rejectUnauthorized" "proxy"
+    "localAddress" "family"
 ];

@@ -87,7 +87,7 @@ fn variable(
         if variables.is_news(span, name) {
             translator.translated(span, construct);
         }
-        return vec![Part::Variable(variables.environment(name))];
+        return vec![Part::Variable(format!("${{env.{name}}}"))];
     }
     if translator.expansion.is_over() {
         return Vec::new();
@@ -105,8 +105,7 @@ fn variable(
     if OF_THE_TOOL.contains(&name) {
         let remedy = "write the value out, or use a variable of docs/scenario.md; nothing stands \
                       in its place";
-        translator.not_supported(span, construct, remedy);
-        return Vec::new();
+        return translator.omit(span, construct, remedy);
     }
     let why = if variables.is_config {
         "Artillery fills `config` in before the run, when only `$env` has values: it sends \
@@ -137,8 +136,7 @@ fn function_call(
         "$randomNumber" => {
             let Some((least, most)) = range(arguments) else {
                 let label = "expected two whole numbers from 0: `{{ $randomNumber(1, 100) }}`";
-                translator.mistake(span, format!("`{construct}` cannot be read"), label);
-                return Vec::new();
+                return translator.fail(span, format!("`{construct}` cannot be read"), label);
             };
             translator.translated(span, &construct);
             format!("${{random({least},{most})}}")
@@ -151,8 +149,7 @@ fn function_call(
             let length = length.filter(|length| (1..=RANDOM_CHARS_MAX).contains(length));
             let Some(length) = length else {
                 let label = format!("expected a length up to {RANDOM_CHARS_MAX}");
-                translator.mistake(span, format!("`{construct}` cannot be read"), label);
-                return Vec::new();
+                return translator.fail(span, format!("`{construct}` cannot be read"), label);
             };
             let how = "the scenario's text is as long, of digits and not of letters";
             translator.approximated(span, &construct, how);
@@ -161,8 +158,7 @@ fn function_call(
         _ => {
             let remedy = "write the value out, or use a variable of docs/scenario.md; nothing \
                           stands in its place";
-            translator.not_supported(span, construct, remedy);
-            return Vec::new();
+            return translator.omit(span, construct, remedy);
         }
     };
     if variables.is_config && variables.is_news(span, function) {

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::source::Span;
+use crate::step;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -31,10 +32,6 @@ pub(super) struct Variables {
     stored: HashMap<String, Stored>,
     /// What the steps of `before` have stored: the name in the source, and `setup.name`.
     of_setup: HashMap<String, String>,
-    /// Names in the scenario that all users know: `row.name`, `setup.name`, `env.NAME`.
-    of_all: HashSet<String>,
-    /// Names in the scenario that the user knows.
-    of_user: HashSet<String>,
     /// Lists of which a user draws one at its beginning, and `$uuid`.
     drawn: Vec<String>,
     /// Names of the drawn values in the scenario.
@@ -109,8 +106,7 @@ impl Variables {
         let scalars: Vec<_> = scalars.collect();
         if scalars.is_empty() {
             let title = format!("`{name}` has no value");
-            translator.mistake(&node.span, title, "expected at least one value");
-            return false;
+            return translator.fail(&node.span, title, "expected at least one value");
         }
         if scalars.iter().all(|scalar| matches!(scalar, Scalar::Typed { .. })) {
             self.is(name, Kind::Number);
@@ -122,8 +118,7 @@ impl Variables {
                 "`{value}` has both quotes or a brace, which `choice` cannot hold; put the values \
                  into a data file"
             );
-            translator.not_supported(&node.span, format!("variable {name}"), remedy);
-            return false;
+            return translator.omit(&node.span, format!("variable {name}"), remedy);
         }
         self.lists.insert(name.to_owned(), values);
         true
@@ -260,13 +255,6 @@ impl Variables {
         self.lists.get(name).map(|values| &**values)
     }
 
-    /// Returns what stands in the place of a variable of the environment.
-    pub(super) fn environment(&mut self, name: &str) -> String {
-        let variable = format!("env.{name}");
-        self.of_all.insert(variable.clone());
-        format!("${{{variable}}}")
-    }
-
     /// Makes a name known from here on. Returns its name in the scenario.
     pub(super) fn store(&mut self, name: &str) -> String {
         self.store_as(name, name)
@@ -276,7 +264,6 @@ impl Variables {
     pub(super) fn store_as(&mut self, name: &str, inner: &str) -> String {
         self.is(name, Kind::Text);
         let ours = self.names.made_from(name, inner);
-        self.of_user.insert(ours.clone());
         self.stored.insert(name.to_owned(), Stored::Name(ours.clone()));
         ours
     }
@@ -300,9 +287,7 @@ impl Variables {
     pub(super) fn end_setup(&mut self) {
         for (name, stored) in self.stored.drain() {
             let Stored::Name(ours) = stored else { continue };
-            let ours = format!("setup.{ours}");
-            self.of_all.insert(ours.clone());
-            self.of_setup.insert(name, ours);
+            self.of_setup.insert(name, format!("setup.{ours}"));
         }
     }
 
@@ -311,19 +296,11 @@ impl Variables {
         self.stored.clear();
         self.drawn.clear();
         self.drawn_names.clear();
-        self.of_user.clear();
     }
 
     /// Makes a column of a data file known, as `row.name` in the scenario.
     pub(super) fn add_column(&mut self, name: &str, column: String) {
-        self.of_all.insert(column.clone());
         self.columns.insert(name.to_owned(), column);
-    }
-
-    /// Reports whether steps may use this name of the scenario.
-    pub(super) fn knows(&self, name: &str) -> bool {
-        let known = [&self.of_user, &self.drawn_names, &self.of_all];
-        known.iter().any(|names| names.contains(name))
     }
 
     /// Returns the bytes of the lists of which a user draws.
@@ -345,7 +322,7 @@ impl Variables {
             };
             entries.push((self.drawn_name(&name), Yaml::text(drawn)));
         }
-        (!entries.is_empty()).then(|| Yaml::entry("set", Yaml::map(entries)))
+        (!entries.is_empty()).then(|| step::set_all(entries))
     }
 }
 

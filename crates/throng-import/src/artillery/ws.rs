@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use throng_base::units::show_duration;
 use throng_load::scenario::{YamlKind, YamlNode};
 
 use crate::headers::Headers;
+use crate::request::Expectation;
 use crate::source::Span;
 use crate::step;
 use crate::yaml::Yaml;
@@ -45,7 +45,7 @@ impl Flow<'_, '_, '_> {
         }
         let (url, subprotocols, headers) = match &node.kind {
             YamlKind::Map(_) => {
-                let fields = Fields::read(self.translator, node, "`connect`", &CONNECT_KEYS)?;
+                let fields = Fields::read(self.translator, node, "`connect`", CONNECT_KEYS)?;
                 self.report_connect(&fields);
                 (fields.get("target"), fields.get("subprotocols"), Some(fields))
             }
@@ -93,8 +93,7 @@ impl Flow<'_, '_, '_> {
             return Some(path);
         }
         let remedy = "a scenario has one target; give its path and query";
-        self.translator.not_supported(&node.span, format!("connect {url}"), remedy);
-        None
+        self.translator.omit(&node.span, format!("connect {url}"), remedy)
     }
 
     fn connection(
@@ -126,7 +125,7 @@ impl Flow<'_, '_, '_> {
             entries.push(("deflate", Yaml::plain("true")));
         }
         let step = step::connect(entries);
-        self.check_first(span, &step);
+        self.check(span, std::slice::from_ref(&step), true);
         step
     }
 
@@ -176,7 +175,7 @@ impl Flow<'_, '_, '_> {
             let begin = steps.len();
             steps.extend(self.answer(&fields, "receive"));
             self.translator.translated(span, name);
-            return self.check(span, &steps[begin..]);
+            return self.check(span, &steps[begin..], false);
         };
         let (key, payload) = match &message.kind {
             YamlKind::Nothing => ("text", Yaml::text("null")),
@@ -196,7 +195,7 @@ impl Flow<'_, '_, '_> {
         steps.push(Yaml::entry("send", send));
         steps.extend(answer);
         self.translator.translated(span, name);
-        self.check(span, &steps[begin..]);
+        self.check(span, &steps[begin..], false);
     }
 
     /// Reports a message that looks like something else.
@@ -225,7 +224,7 @@ impl Flow<'_, '_, '_> {
             Some(node) => capture::read(self.translator, &mut self.variables, node),
             None => Vec::new(),
         };
-        let mut expectation = super::expect::Expectation::default();
+        let mut expectation = Expectation::default();
         if let Some(node) = fields.get("match") {
             expectation.read_match(self.translator, &mut self.variables, node);
         }
@@ -234,13 +233,9 @@ impl Flow<'_, '_, '_> {
             true => ("json", Json::any().pattern()),
             false => ("regex", Yaml::text(".*")),
         };
-        let mut entries = vec![expectation.into_body().unwrap_or(any)];
-        if !captures.is_empty() {
-            entries.push(("capture", Yaml::map(captures)));
-        }
+        let pattern = expectation.body.unwrap_or(any);
         let timeout = self.settings.answer_timeout.filter(|timeout| !timeout.is_zero());
         let timeout = timeout.unwrap_or(ANSWER_TIMEOUT);
-        entries.push(("timeout", Yaml::plain(show_duration(timeout))));
         if step == "receive" {
             let how = "Artillery waits for a message that arrives after this step has begun, and \
                        the scenario takes one that arrived after the step before, too";
@@ -252,7 +247,7 @@ impl Flow<'_, '_, '_> {
             self.translator.suspicious(&span, "answer", why);
             self.has_answers |= !self.is_once;
         }
-        Some(Yaml::entry(step, Yaml::map(entries)))
+        Some(step::await_message(step, pattern, &captures, timeout))
     }
 }
 
@@ -261,15 +256,8 @@ fn has_answer(entries: &[(YamlNode, YamlNode)]) -> bool {
     entries.iter().any(|(key, _)| matches!(key.scalar(), Some("capture" | "match")))
 }
 
-const CONNECT_KEYS: [&str; 8] = [
-    "target",
-    "url",
-    "headers",
-    "subprotocols",
-    "subprotocol",
-    "proxy",
-    "function",
-    "beforeConnect",
+const CONNECT_KEYS: &[&str] = words![
+    "target" "url" "headers" "subprotocols" "subprotocol" "proxy" "function" "beforeConnect"
 ];
 
 const SEND_KEYS: [&str; 3] = ["payload", "capture", "match"];

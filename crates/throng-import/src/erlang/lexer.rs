@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use throng_load::scenario::Diagnostic;
 
-use super::Comment;
+use crate::comments::Comment;
 
 /// A token, and where it stands.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use crate::yaml::Yaml;
 
-use super::request::Request;
+use super::request::ScriptRequest;
 use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
 
 /// What a check looks at.
@@ -11,13 +11,13 @@ pub(super) enum Checked {
     Body(&'static str, Yaml),
 }
 
-impl Request {
+impl ScriptRequest {
     /// Adds what the answer must be. Returns whether there is a place for it.
     pub(super) fn add(&mut self, checked: Checked) -> bool {
         match checked {
-            Checked::Status(status) => self.statuses.push(status.to_string()),
-            Checked::Body(key, pattern) if self.pattern.is_none() => {
-                self.pattern = Some((key, pattern));
+            Checked::Status(status) => self.step.expect.statuses.push(status.to_string()),
+            Checked::Body(key, pattern) if self.step.expect.body.is_none() => {
+                self.step.expect.body = Some((key, pattern));
             }
             Checked::Body(..) => return false,
         }

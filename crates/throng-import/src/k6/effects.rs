@@ -189,81 +189,19 @@ fn arguments(words: &[Token], open: usize) -> Vec<&[Token]> {
 
 /// Words before a parenthesis that send nothing, and the functions that a script calls to compute
 /// or to check.
-const FUNCTIONS: [&str; 25] = [
-    "if",
-    "for",
-    "while",
-    "switch",
-    "catch",
-    "function",
-    "return",
-    "typeof",
-    "check",
-    "String",
-    "Number",
-    "Boolean",
-    "Array",
-    "Object",
-    "Date",
-    "Map",
-    "Set",
-    "Error",
-    "parseInt",
-    "parseFloat",
-    "isNaN",
-    "isFinite",
-    "randomString",
-    "randomIntBetween",
-    "in",
+const FUNCTIONS: &[&str] = words![
+    "if" "for" "while" "switch" "catch" "function" "return" "typeof" "check" "String" "Number"
+    "Boolean" "Array" "Object" "Date" "Map" "Set" "Error" "parseInt" "parseFloat" "isNaN" "isFinite"
+    "randomString" "randomIntBetween" "in"
 ];
 
 /// Methods that compute, count or log. A method of any other name may send.
-const METHODS: [&str; 45] = [
-    "parse",
-    "stringify",
-    "log",
-    "info",
-    "warn",
-    "error",
-    "debug",
-    "add",
-    "pop",
-    "shift",
-    "concat",
-    "slice",
-    "split",
-    "trim",
-    "includes",
-    "indexOf",
-    "startsWith",
-    "endsWith",
-    "match",
-    "test",
-    "replace",
-    "substring",
-    "charAt",
-    "charCodeAt",
-    "padStart",
-    "toLowerCase",
-    "toUpperCase",
-    "toString",
-    "toFixed",
-    "json",
-    "keys",
-    "values",
-    "entries",
-    "isArray",
-    "isInteger",
-    "now",
-    "getTime",
-    "toISOString",
-    "floor",
-    "ceil",
-    "round",
-    "random",
-    "min",
-    "max",
-    "abs",
+const METHODS: &[&str] = words![
+    "parse" "stringify" "log" "info" "warn" "error" "debug" "add" "pop" "shift" "concat" "slice"
+    "split" "trim" "includes" "indexOf" "startsWith" "endsWith" "match" "test" "replace" "substring"
+    "charAt" "charCodeAt" "padStart" "toLowerCase" "toUpperCase" "toString" "toFixed" "json" "keys"
+    "values" "entries" "isArray" "isInteger" "now" "getTime" "toISOString" "floor" "ceil" "round"
+    "random" "min" "max" "abs"
 ];
 
 /// Methods that call the function they get for each item.
@@ -274,18 +212,7 @@ const ITERATORS: [&str; 8] =
 const METHODS_OF_COLLECTIONS: [&str; 5] = ["get", "has", "set", "delete", "clear"];
 
 /// Objects whose methods make traffic, and words that change what a session does.
-const OBJECTS_OF_TRAFFIC: [&str; 13] = [
-    "http",
-    "ws",
-    "grpc",
-    "browser",
-    "WebSocket",
-    "this",
-    "globalThis",
-    "await",
-    "async",
-    "throw",
-    "yield",
-    "import",
-    "eval",
+const OBJECTS_OF_TRAFFIC: &[&str] = words![
+    "http" "ws" "grpc" "browser" "WebSocket" "this" "globalThis" "await" "async" "throw" "yield"
+    "import" "eval"
 ];

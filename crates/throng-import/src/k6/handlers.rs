@@ -112,7 +112,7 @@ impl Script<'_, '_> {
                 self.handler(event, handler, span)?;
             }
             ("send", [message]) => {
-                let message = self.message(message)?;
+                let message = self.values.payload(message)?;
                 self.last_session(span)?.first.push(Outgoing::Message(message));
                 self.translator.translated(span, "send");
             }
@@ -196,7 +196,7 @@ impl Script<'_, '_> {
         for (value, name, arguments) in calls(function.statements()?)? {
             match (self.method(&name), arguments) {
                 (Some("send"), [message]) => {
-                    timer.messages.push(Outgoing::Message(self.message(message)?));
+                    timer.messages.push(Outgoing::Message(self.values.payload(message)?));
                 }
                 (Some("close"), _) => timer.closes = true,
                 (Some("ping"), _) => {
@@ -222,14 +222,6 @@ impl Script<'_, '_> {
             self.translator.approximated(&time.span, "randomIntBetween", how);
         }
         Ok(timer)
-    }
-
-    /// Returns a message: JSON, or a text.
-    fn message(&mut self, message: &Expression) -> Done<crate::yaml::Yaml> {
-        Ok(match self.values.payload(message)? {
-            ("text", text) => text,
-            json => crate::yaml::Yaml::map([json]),
-        })
     }
 
     /// Returns the method of the socket in `socket.send`.
@@ -258,24 +250,16 @@ fn is_beside(name: &str, may_stop_timers: bool) -> bool {
 
 /// Returns the calls of a function that consists of nothing else.
 fn calls(body: &[Statement]) -> Done<Vec<SessionCall<'_>>> {
-    let call = |statement: &'_ Statement| -> Done<()> {
-        match &statement.kind {
-            StatementKind::Expression(value) | StatementKind::Return(Some(value))
-                if value.call().is_some() =>
-            {
-                Ok(())
+    let calls = body.iter().map(|statement| {
+        let call = match &statement.kind {
+            StatementKind::Expression(value) | StatementKind::Return(Some(value)) => {
+                value.call().map(|(name, arguments)| (value, name, arguments))
             }
-            _ => Err(program(&statement.span)),
-        }
-    };
-    body.iter().try_for_each(call)?;
-    let calls = body.iter().filter_map(|statement| match &statement.kind {
-        StatementKind::Expression(value) | StatementKind::Return(Some(value)) => {
-            value.call().map(|(name, arguments)| (value, name, arguments))
-        }
-        _ => None,
+            _ => None,
+        };
+        call.ok_or_else(|| program(&statement.span))
     });
-    Ok(calls.collect())
+    calls.collect()
 }
 
 /// Returns the least and the most that a number of milliseconds may be.

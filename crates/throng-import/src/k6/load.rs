@@ -107,14 +107,12 @@ impl<'e> Members<'e> {
     fn length(&self, translator: &mut Translator<'_>, key: &str) -> Option<Duration> {
         if self.get(key).is_none() {
             let label = format!("expected `{key}: '30s'`");
-            translator.mistake(&self.span, "this load has no length", label);
-            return None;
+            return translator.fail(&self.span, "this load has no length", label);
         }
         let length = self.duration(translator, key)?;
         if length.is_zero() {
             let label = "expected a duration of more than 0";
-            translator.mistake(&self.get(key)?.span, format!("`{key}` is too short"), label);
-            return None;
+            return translator.fail(&self.get(key)?.span, format!("`{key}` is too short"), label);
         }
         Some(length)
     }
@@ -137,8 +135,7 @@ pub(super) fn read(
             let label = "expected one of constant-vus, ramping-vus, constant-arrival-rate, \
                          ramping-arrival-rate, per-vu-iterations, shared-iterations";
             let value = options.get("executor").map_or(options.span.clone(), |e| e.span.clone());
-            translator.mistake(&value, format!("no executor `{executor}` is imported"), label);
-            None
+            translator.fail(&value, format!("no executor `{executor}` is imported"), label)
         }
     }?;
     (translator.mistakes.len() == mistakes).then_some(load)
@@ -179,8 +176,7 @@ fn ramping_users(translator: &mut Translator<'_>, options: &Members<'_>) -> Opti
 fn constant_rate(translator: &mut Translator<'_>, options: &Members<'_>) -> Option<Load> {
     let length = options.length(translator, "duration")?;
     let Some(rate) = options.count(translator, "rate").filter(|rate| *rate > 0) else {
-        translator.mistake(&options.span, "no user arrives", "expected `rate: 10`");
-        return None;
+        return translator.fail(&options.span, "no user arrives", "expected `rate: 10`");
     };
     let unit = options.duration(translator, "timeUnit").unwrap_or(SECOND);
     translator.translated(&options.span, "constant-arrival-rate");
@@ -263,8 +259,7 @@ fn stages(
         _ => {
             let span = options.get("stages").map_or(options.span.clone(), |s| s.span.clone());
             let label = "expected `stages: [{ duration: '1m', target: 10 }]`";
-            translator.mistake(&span, "this load has no stages", label);
-            return None;
+            return translator.fail(&span, "this load has no stages", label);
         }
     };
     let mut read = Vec::new();

@@ -126,7 +126,7 @@ fn steps(items: &[Item]) -> Option<Vec<Yaml>> {
         match item {
             Item::Request(request) => {
                 let mut request = request.clone();
-                request.name = None;
+                request.step.name = None;
                 out.push(request.write());
             }
             Item::Step(step) => out.push(step.clone()),

@@ -6,7 +6,9 @@ use throng_load::scenario::Diagnostic;
 
 use crate::headers::Headers;
 use crate::json_pointer::JsonPointer;
+use crate::request::Request;
 use crate::source::Span;
+use crate::step;
 use crate::step_names::StepNames;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
@@ -14,7 +16,7 @@ use crate::yaml::Yaml;
 use super::checked::{Checked, Place, checked, place_in_answer};
 use super::load::parse_duration;
 use super::parser::program;
-use super::request::Request;
+use super::request::ScriptRequest;
 use super::session::Session;
 use super::syntax::{Expression, ExpressionKind, Statement, StatementKind};
 use super::values::{Kind, Values};
@@ -34,7 +36,7 @@ pub(super) struct Script<'t, 's> {
 /// A part of the default function.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
-    Request(Request),
+    Request(ScriptRequest),
     Session(Session),
     Step(Yaml),
     Group(String, Vec<Item>),
@@ -64,7 +66,7 @@ impl Item {
     /// Adds a header to the requests and sessions in it that do not have it.
     pub(super) fn add_header(&mut self, name: &str, value: &str) {
         match self {
-            Self::Request(request) => drop(request.headers.add(name, value)),
+            Self::Request(request) => drop(request.step.headers.add(name, value)),
             Self::Session(session) => drop(session.headers.add(name, value)),
             Self::Group(_, items) => items.iter_mut().for_each(|item| item.add_header(name, value)),
             Self::Step(_) => {}
@@ -80,31 +82,14 @@ impl Script<'_, '_> {
             if let Err(mistake) = self.statement(statement) {
                 self.translator.mistakes.push(mistake);
             }
-            let comments = self.comments_above(statement.span.start);
+            let comments = self.translator.source.comments_above(statement.span.start, "//");
             match self.items.get_mut(begin) {
                 Some(Item::Request(request)) => request.comments = comments,
                 Some(Item::Session(session)) => session.comments = comments,
-                Some(Item::Step(step)) => {
-                    let comments = comments.iter();
-                    *step = comments.fold(step.clone(), |step, comment| step.comment(comment));
-                }
+                Some(Item::Step(step)) => *step = step.clone().comments(comments),
                 Some(Item::Group(..)) | None => {}
             }
         }
-    }
-
-    /// Returns the comments in the lines right above a statement.
-    fn comments_above(&self, offset: usize) -> Vec<String> {
-        let before = self.translator.source.text.get(..offset).unwrap_or_default();
-        let (above, line) = before.rsplit_once('\n').unwrap_or(("", before));
-        if !line.trim().is_empty() {
-            return Vec::new();
-        }
-        let is_comment = |line: &&str| line.trim_start().starts_with("//");
-        let text = |line: &str| line.trim().trim_start_matches('/').trim().to_owned();
-        let mut comments: Vec<_> = above.lines().rev().take_while(is_comment).map(text).collect();
-        comments.reverse();
-        comments
     }
 
     fn statement(&mut self, statement: &Statement) -> Done<()> {
@@ -150,7 +135,7 @@ impl Script<'_, '_> {
             self.request_of(&variable).ok_or_else(|| program(&value.span))?;
             let stored = self.values.store(name, is);
             let request = self.request_of(&variable).ok_or_else(|| program(&value.span))?;
-            request.captures.push((stored, place));
+            request.step.captures.push((stored, place));
             self.translator.translated(&value.span, format!("{variable}.{construct}"));
             return Ok(());
         }
@@ -160,8 +145,7 @@ impl Script<'_, '_> {
             // The script draws the value once.
             if let Ok(text) = self.values.text(&resolved) {
                 let stored = self.values.store_drawn(name, &resolved);
-                let set = Yaml::entry("set", Yaml::map([(stored, Yaml::text(text))]));
-                self.items.push(Item::Step(set));
+                self.items.push(Item::Step(step::set(stored, text)));
                 return Ok(());
             }
         }
@@ -276,17 +260,18 @@ impl Script<'_, '_> {
         let url = arguments.first().ok_or_else(|| program(span))?;
         let (path, login) = self.path(url)?;
         let variable = variable.map(str::to_owned);
+        let step = Request { method: method.to_owned(), path, ..Request::default() };
         let mut request =
-            Request { span: span.clone(), method, path, variable, ..Request::default() };
+            ScriptRequest { span: span.clone(), step, variable, ..ScriptRequest::default() };
         let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
         if let Some(params) = arguments.get(1 + usize::from(has_body)).filter(is_given) {
             self.params(params, &mut request)?;
         }
-        self.add_login(span, login, &mut request.headers);
+        self.add_login(span, login, &mut request.step.headers);
         if let Some(body) = arguments.get(1).filter(|_| has_body).filter(is_given) {
-            request.body = Some(self.body(body, &request.headers)?);
+            request.step.body = Some(self.body(body, &request.step.headers)?);
         }
-        self.translator.translated(span, format!("{function} {}", request.path));
+        self.translator.translated(span, format!("{function} {}", request.step.path));
         self.items.push(Item::Request(request));
         Ok(())
     }
@@ -314,7 +299,7 @@ impl Script<'_, '_> {
     }
 
     /// Reads the parameters of a request or of a session.
-    fn params(&mut self, params: &Expression, request: &mut Request) -> Done<()> {
+    fn params(&mut self, params: &Expression, request: &mut ScriptRequest) -> Done<()> {
         let params = self.values.resolved(params, 0);
         let members = params.object().ok_or_else(|| program(&params.span))?;
         for (key, value) in members {
@@ -325,8 +310,8 @@ impl Script<'_, '_> {
                         let name = name.to_ascii_lowercase();
                         let (span, construct) = (&value.span, format!("header {name}"));
                         if self.translator.may_have_header(span, &construct, &name, place) {
-                            request.headers.set(&name, self.values.text(value)?);
-                            if name == "cookie" && !request.method.is_empty() {
+                            request.step.headers.set(&name, self.values.text(value)?);
+                            if name == "cookie" && !request.is_session() {
                                 let how = "k6 adds the cookies of the user; the scenario sends \
                                            these alone";
                                 self.translator.approximated(span, construct, how);
@@ -338,8 +323,8 @@ impl Script<'_, '_> {
                     let tags = value.object().unwrap_or_default();
                     let name = tags.iter().find(|(name, _)| name == "name");
                     let name = name.and_then(|(_, name)| name.text());
-                    let kind = if request.method.is_empty() { "connect" } else { request.method };
-                    request.name = name.and_then(|name| self.names.take(name, kind));
+                    let kind = if request.is_session() { "connect" } else { &request.step.method };
+                    request.step.name = name.and_then(|name| self.names.take(name, kind));
                 }
                 "timeout" => {
                     let seconds = value.number().map(|ms| Duration::from_millis(ms as u64));
@@ -348,12 +333,12 @@ impl Script<'_, '_> {
                     let label = "expected a text such as '10s'";
                     let mistake =
                         || Diagnostic::new(value.span.clone(), "`timeout` cannot be read", label);
-                    request.timeout = Some(timeout.ok_or_else(mistake)?);
+                    request.step.timeout = Some(timeout.ok_or_else(mistake)?);
                 }
                 "redirects" if value.number() == Some(0.0) => {
-                    request.statuses = vec!["2xx".to_owned(), "3xx".to_owned()];
+                    request.step.expect.statuses = vec!["2xx".to_owned(), "3xx".to_owned()];
                 }
-                "compression" if request.method.is_empty() && value.text() == Some("deflate") => {
+                "compression" if request.is_session() && value.text() == Some("deflate") => {
                     request.deflates = true;
                     self.translator.translated(&value.span, "compression");
                 }
@@ -378,13 +363,13 @@ impl Script<'_, '_> {
         };
         let (path, login) = self.path(url)?;
         let function = function.function().ok_or_else(|| program(&function.span))?;
-        let mut request = Request::default();
+        let mut request = ScriptRequest::default();
         let is_given = |value: &&Expression| !matches!(value.kind, ExpressionKind::Null);
         if let Some(params) = params.filter(is_given) {
             self.params(params, &mut request)?;
         }
-        self.add_login(span, login, &mut request.headers);
-        let Request { headers, deflates, .. } = request;
+        self.add_login(span, login, &mut request.step.headers);
+        let ScriptRequest { step: Request { headers, .. }, deflates, .. } = request;
         let session = Session { span: span.clone(), path, headers, deflates, ..Session::default() };
         self.items.push(Item::Session(session));
         self.socket = function.parameters.first().cloned();
@@ -453,7 +438,7 @@ impl Script<'_, '_> {
     }
 
     /// Returns the request whose answer this variable holds.
-    fn request_of(&mut self, variable: &str) -> Option<&mut Request> {
+    fn request_of(&mut self, variable: &str) -> Option<&mut ScriptRequest> {
         self.items.iter_mut().rev().find_map(|item| match item {
             Item::Request(request) if request.variable.as_deref() == Some(variable) => {
                 Some(request)

@@ -8,6 +8,7 @@ use throng_load::schedule::Pace;
 use crate::headers::Headers;
 use crate::pace::rest_after_last_turn;
 use crate::source::Span;
+use crate::step;
 use crate::yaml::Yaml;
 
 /// A session.
@@ -37,7 +38,7 @@ pub(super) struct Session {
 #[derive(Clone, Debug)]
 pub(super) enum Outgoing {
     /// A message: the payload of `send`.
-    Message(Yaml),
+    Message((&'static str, Yaml)),
     /// A ping, whose pong answers it.
     Ping,
 }
@@ -75,12 +76,7 @@ impl Session {
         if self.deflates {
             entries.push(("deflate", Yaml::map(DEFLATE.map(|(key, on)| (key, Yaml::plain(on))))));
         }
-        let connect = match entries.is_empty() {
-            true => Yaml::text("connect"),
-            false => Yaml::entry("connect", Yaml::map(entries)),
-        };
-        let comments = self.comments.iter();
-        let mut steps = vec![comments.fold(connect, |step, comment| step.comment(comment))];
+        let mut steps = vec![step::connect(entries).comments(&self.comments)];
         if self.closes_on_message {
             self.write_dialogue(&mut steps);
             return steps;
@@ -101,7 +97,7 @@ impl Session {
         }
         let closing = rest.iter().position(|timer| timer.closes);
         for timer in rest.iter().take(closing.map_or(rest.len(), |at| at + 1)) {
-            steps.extend(wait(timer.after.saturating_sub(now)));
+            steps.extend(step::rest(timer.after.saturating_sub(now)));
             now = now.max(timer.after);
             steps.extend(timer.messages.iter().map(Outgoing::write));
         }
@@ -131,7 +127,7 @@ impl Session {
         let others = self.first.iter().enumerate().filter(|(at, _)| Some(*at) != last);
         steps.extend(others.map(|(_, sent)| sent.write()));
         if let Some(Outgoing::Message(last)) = last.map(|last| &self.first[last]) {
-            steps.push(Yaml::entry("send", last.clone()));
+            steps.push(step::send(last.clone(), true));
             steps.push(Yaml::entry("expect", any));
         } else {
             steps.push(Yaml::entry("receive", any));
@@ -144,7 +140,7 @@ impl Outgoing {
     /// Returns the step that sends it.
     fn write(&self) -> Yaml {
         match self {
-            Self::Message(message) => send(message),
+            Self::Message(message) => step::send(message.clone(), false),
             Self::Ping => Yaml::text("ping"),
         }
     }
@@ -154,32 +150,16 @@ impl Outgoing {
 fn write_interval(interval: &Timer, end: Option<Duration>, steps: &mut Vec<Yaml>) {
     let period = interval.after;
     if let Some(end) = end.filter(|end| *end <= period) {
-        steps.extend(wait(end));
+        steps.extend(step::rest(end));
         return;
     }
-    steps.extend(wait(period));
-    let mut entries = vec![("period", Yaml::plain(show_duration(period)))];
+    steps.extend(step::rest(period));
     let length = end.map(|end| end - period);
-    entries.extend(length.map(|length| ("for", Yaml::plain(show_duration(length)))));
-    entries.push(("do", Yaml::list(interval.messages.iter().map(Outgoing::write))));
-    steps.push(Yaml::entry("every", Yaml::map(entries)));
+    let messages = interval.messages.iter().map(Outgoing::write).collect();
+    let pace = ("period", Yaml::plain(show_duration(period)));
+    steps.push(step::every(pace, length.map(show_duration), messages));
     let rest = length.map(|length| rest_after_last_turn(Pace::Period(period), length));
-    steps.extend(rest.and_then(wait));
-}
-
-/// Returns the step that sends a message, which nothing answers.
-fn send(message: &Yaml) -> Yaml {
-    let payload = match message.is_text() {
-        true => vec![("text".to_owned(), message.clone())],
-        false => message.entries(),
-    };
-    let reply = ("reply".to_owned(), Yaml::plain("false"));
-    Yaml::entry("send", Yaml::map(payload.into_iter().chain([reply])))
-}
-
-fn wait(span: Duration) -> Option<Yaml> {
-    let wait = Yaml::entry("wait", Yaml::plain(show_duration(span)));
-    (!span.is_zero()).then_some(wait)
+    steps.extend(rest.and_then(step::rest));
 }
 
 /// The offer of k6's WebSockets: gorilla/websocket, `Dialer.DialContext` of client.go.

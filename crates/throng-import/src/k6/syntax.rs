@@ -100,42 +100,32 @@ impl Expression {
 
     /// Returns the text of a literal.
     pub(super) fn text(&self) -> Option<&str> {
-        match &self.kind {
-            ExpressionKind::Text(text) => Some(text),
-            _ => None,
-        }
+        let ExpressionKind::Text(text) = &self.kind else { return None };
+        Some(text)
     }
 
     /// Returns the number of a literal.
     pub(super) fn number(&self) -> Option<f64> {
-        match self.kind {
-            ExpressionKind::Number(number) => Some(number),
-            _ => None,
-        }
+        let ExpressionKind::Number(number) = self.kind else { return None };
+        Some(number)
     }
 
     /// Returns the name of a variable.
     pub(super) fn name(&self) -> Option<&str> {
-        match &self.kind {
-            ExpressionKind::Name(name) => Some(name),
-            _ => None,
-        }
+        let ExpressionKind::Name(name) = &self.kind else { return None };
+        Some(name)
     }
 
     /// Returns the members of an object.
     pub(super) fn object(&self) -> Option<&[(String, Self)]> {
-        match &self.kind {
-            ExpressionKind::Object(members) => Some(members),
-            _ => None,
-        }
+        let ExpressionKind::Object(members) = &self.kind else { return None };
+        Some(members)
     }
 
     /// Returns the function.
     pub(super) fn function(&self) -> Option<&Function> {
-        match &self.kind {
-            ExpressionKind::Function(function) => Some(function),
-            _ => None,
-        }
+        let ExpressionKind::Function(function) = &self.kind else { return None };
+        Some(function)
     }
 
     /// Returns the name of a called function, with its object, and the arguments: `http.get`.

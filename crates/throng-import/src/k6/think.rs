@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::units::show_duration;
 
 use crate::source::Span;
-use crate::yaml::Yaml;
+use crate::step;
 
 use super::parser::program;
 use super::script::{Done, Item, Script};
@@ -45,7 +45,7 @@ impl Script<'_, '_> {
         if whole.is_none() {
             self.translator.translated(span, "sleep");
         }
-        self.items.push(Item::Step(Yaml::entry("wait", Yaml::plain(wait))));
+        self.items.push(Item::Step(step::wait(wait)));
         Ok(())
     }
 }

@@ -23,8 +23,7 @@ pub(super) fn read(
 ) -> Vec<String> {
     let Some(metrics) = thresholds.object() else {
         let label = "expected `{ http_req_duration: ['p(95)<500'] }`";
-        translator.mistake(&thresholds.span, "`thresholds` is no object", label);
-        return Vec::new();
+        return translator.fail(&thresholds.span, "`thresholds` is no object", label);
     };
     let mut out = Vec::new();
     for (metric, goals) in metrics {

@@ -1,6 +1,6 @@
 //! Values of a script as texts of a scenario.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use throng_load::scenario::Diagnostic;
@@ -21,14 +21,8 @@ use super::syntax::{Expression, ExpressionKind, ITEM};
 pub(super) struct Values {
     constants: HashMap<String, Constant>,
     expansion: Rc<Expansion>,
-    /// Names of values that steps have stored.
-    stored: Vec<String>,
-    /// The same by the names of the script.
+    /// Names of values that steps have stored, by those of the script.
     names: Names,
-    /// Names of values that `setup` has stored: `setup.token`.
-    of_setup: Vec<String>,
-    /// Variables of the environment that are used: `env.HOST`.
-    environment: BTreeSet<String>,
     /// What the values are that steps have stored, by their names in the scenario.
     kinds: HashMap<String, Kind>,
     /// Values that a step has drawn, by their names in the scenario.
@@ -68,10 +62,7 @@ impl Values {
         Self {
             constants: HashMap::new(),
             expansion,
-            stored: Vec::new(),
             names: Names::default(),
-            of_setup: Vec::new(),
-            environment: BTreeSet::new(),
             kinds: HashMap::new(),
             drawn: HashMap::new(),
             in_url: false,
@@ -99,7 +90,6 @@ impl Values {
         let kind = ExpressionKind::Name(format!("\u{0}{stored}"));
         let value = Expression { span: 0..0, kind };
         self.constants.insert(name.to_owned(), Constant { value, bytes: 0 });
-        self.stored.push(stored.clone());
         stored
     }
 
@@ -139,19 +129,13 @@ impl Values {
         url
     }
 
-    /// Returns all variables that a trial must know.
-    pub(super) fn known(&self) -> BTreeSet<String> {
-        self.stored.iter().chain(&self.environment).chain(&self.of_setup).cloned().collect()
-    }
-
-    /// Makes the values known that the steps of `setup` have stored.
+    /// Takes over what the steps of `setup` have stored and noted.
     pub(super) fn add_of_setup(&mut self, setup: &Self) {
         self.kinds.clone_from(&setup.kinds);
         self.iteration.clone_from(&setup.iteration);
         self.untyped_json.clone_from(&setup.untyped_json);
         self.defaults.clone_from(&setup.defaults);
         self.random_texts.clone_from(&setup.random_texts);
-        self.of_setup.extend(setup.stored.iter().map(|name| format!("setup.{name}")));
     }
 
     /// Returns what a value of `setup` is outside of it.
@@ -280,54 +264,43 @@ impl Values {
         let path = value.path().unwrap_or_default();
         if let Some(name) = path.strip_prefix("__ENV.") {
             let variable = format!("env.{name}");
-            self.environment.insert(variable.clone());
             return Ok(match self.in_url {
                 true => format!("${{raw({variable})}}"),
                 false => format!("${{{variable}}}"),
             });
         }
         let call = value.call();
-        let numbers = call.as_ref().map(|(_, arguments)| {
-            arguments.iter().filter_map(Expression::number).collect::<Vec<_>>()
-        });
-        match (&*path, call.as_ref().map(|(name, _)| &**name), numbers.as_deref()) {
+        let refusal = || program(&value.span);
+        let arguments = call.as_ref().map_or(&[][..], |(_, arguments)| arguments);
+        let first = || arguments.first().ok_or_else(refusal);
+        let numbers: Vec<_> = arguments.iter().filter_map(Expression::number).collect();
+        match (&*path, call.as_ref().map(|(name, _)| &**name), &numbers[..]) {
             ("__VU" | "exec.vu.idInTest", ..) => Ok("${user.id + 1}".to_owned()),
             ("__ITER" | "exec.vu.iterationInInstance", ..) => {
                 self.iteration.get_or_insert_with(|| value.span.clone());
                 Ok("${counter}".to_owned())
             }
             (_, Some("uuidv4" | "crypto.randomUUID"), _) => Ok("${uuid()}".to_owned()),
-            (_, Some("randomIntBetween"), Some([least, most]))
+            (_, Some("randomIntBetween"), [least, most])
                 if *least >= 0.0 && least <= most && *most < 1e15 =>
             {
                 Ok(format!("${{random({least},{most})}}"))
             }
-            (_, Some("randomString"), Some([length, ..]))
+            (_, Some("randomString"), [length, ..])
                 if (1.0..=RANDOM_CHARS_MAX as f64).contains(length) =>
             {
                 self.random_texts.push(value.span.clone());
                 Ok(random_digits(*length as u64))
             }
-            (_, Some("http.url"), _) => match call {
-                Some((_, [url, ..])) => self.text_of(url),
-                _ => Err(program(&value.span)),
-            },
-            (_, Some("randomItem"), _) => match call {
-                Some((_, [list, ..])) => choice(list).ok_or_else(|| program(&value.span)),
-                _ => Err(program(&value.span)),
-            },
-            (_, Some(ITEM), _) => match call {
-                Some((_, [list, index])) if is_random_index(index, list) => {
-                    choice(list).ok_or_else(|| program(&value.span))
-                }
-                _ => Err(program(&value.span)),
+            (_, Some("http.url"), _) => self.text_of(first()?),
+            (_, Some("randomItem"), _) => choice(first()?).ok_or_else(refusal),
+            (_, Some(ITEM), _) => match arguments {
+                [list, index] if is_random_index(index, list) => choice(list).ok_or_else(refusal),
+                _ => Err(refusal()),
             },
             (_, Some("Date.now"), _) => Ok("${time()}".to_owned()),
-            (_, Some("JSON.stringify"), _) => match call {
-                Some((_, [object, ..])) => Ok(self.json(object)?.to_text()),
-                _ => Err(program(&value.span)),
-            },
-            _ => Err(program(&value.span)),
+            (_, Some("JSON.stringify"), _) => Ok(self.json(first()?)?.to_text()),
+            _ => Err(refusal()),
         }
     }
 

@@ -46,14 +46,12 @@ fn read(translator: &mut Translator<'_>) -> Option<Vec<u8>> {
             let span = place(text, error.line(), error.column());
             let label =
                 format!("expected the JSON of `artillery run --output`: {}", problem(&error));
-            translator.mistake(&span, "this report of Artillery cannot be read", label);
-            return None;
+            return translator.fail(&span, "this report of Artillery cannot be read", label);
         }
     };
     if report.aggregate.counters.is_empty() && text.contains(OLD_KEY) {
         let label = "expected `counters` and `summaries`, as Artillery 2 writes them";
-        translator.mistake(&key_place(text, "scenariosCreated"), OLD, label);
-        return None;
+        return translator.fail(&key_place(text, "scenariosCreated"), OLD, label);
     }
     let mut lines = CountedLines::default();
     report.report(translator, &mut lines);
@@ -167,8 +165,7 @@ impl ArtilleryReport {
             let Some(began) = period.began_ms() else {
                 let label = "expected `period`: milliseconds since 1970";
                 let span = key_place(text, "intermediate");
-                translator.mistake(&span, "a period does not say when it began", label);
-                return None;
+                return translator.fail(&span, "a period does not say when it began", label);
             };
             periods.push((began, period));
         }
@@ -186,8 +183,7 @@ impl ArtilleryReport {
         let Some((began, ended)) = began.zip(ended).filter(|(began, ended)| began < ended) else {
             let label = "expected `firstMetricAt` and `lastMetricAt` in `aggregate`";
             let span = key_place(text, "aggregate");
-            translator.mistake(&span, "this report does not say how long the run took", label);
-            return None;
+            return translator.fail(&span, "this report does not say how long the run took", label);
         };
         let last_at = periods.last()?.0;
         let ends = periods.into_iter().map(|(at, period)| {
@@ -197,8 +193,7 @@ impl ArtilleryReport {
         let ends: Vec<_> = ends.collect();
         let longest = ends.iter().map(|(end, _)| *end).max().unwrap_or(0);
         if let Some((title, label)) = mistake_of_length(longest) {
-            translator.mistake(&key_place(text, "aggregate"), title, label);
-            return None;
+            return translator.fail(&key_place(text, "aggregate"), title, label);
         }
         Some(Timeline { began: UtcTime(began * 1_000), ends })
     }

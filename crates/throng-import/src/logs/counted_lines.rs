@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::fidelity::Fidelity;
+use crate::row::Row;
 use crate::source::Span;
 use crate::translator::Translator;
 
@@ -37,16 +38,14 @@ impl CountedLines {
     /// Reports all kinds.
     pub(crate) fn report(self, translator: &mut Translator<'_>) {
         for (kind, KindOfLine { first, fidelity, note }) in self.kinds {
-            match fidelity {
-                Fidelity::Translated => translator.translated(&first, kind),
-                Fidelity::Approximated => translator.approximated(&first, kind, note),
-                Fidelity::NotNeeded => translator.not_needed(&first, kind, note),
-                Fidelity::NotChecked => translator.not_checked(&first, kind, note),
-                Fidelity::NotSupported => translator.not_supported(&first, kind, note),
-                Fidelity::Suspicious => translator.suspicious(&first, kind, note),
-            }
+            translator.entry(fidelity, &first, kind, note);
         }
     }
+}
+
+/// Returns what becomes of a line whose row is in the table, or of one that is translated.
+pub(crate) fn fate_of(rows: &'static [Row], kind: &str) -> (Fidelity, String) {
+    Row::of(rows, kind).map_or_else(translated, |row| (row.fidelity, row.note.to_owned()))
 }
 
 /// Returns the fate of a line whose numbers the run file has.

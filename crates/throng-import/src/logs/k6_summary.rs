@@ -10,11 +10,12 @@ use serde::Deserialize;
 use throng_report::runfile::RunEnd;
 use throng_report::{LatencyStats, LoadInterval, StepInterval};
 
-use super::counted_lines::{CountedLines, approximated, not_needed, not_supported, translated};
+use super::counted_lines::{CountedLines, approximated, fate_of, not_needed, not_supported};
 use super::json_place::{key_place, place, problem};
 use super::log_importer::LogImporter;
 use super::run_draft::{RUN_MS_MAX, RunDraft, header};
 use crate::fidelity::Fidelity;
+use crate::row::Row;
 use crate::source::Source;
 use crate::translator::Translator;
 
@@ -40,15 +41,13 @@ fn read(translator: &mut Translator<'_>) -> Option<Vec<u8>> {
         Err(error) => {
             let span = place(text, error.line(), error.column());
             let label = format!("expected the JSON of k6's summary: {}", problem(&error));
-            translator.mistake(&span, "this summary of k6 cannot be read", label);
-            return None;
+            return translator.fail(&span, "this summary of k6 cannot be read", label);
         }
     };
     let mut lines = CountedLines::default();
     let Some(ms) = summary.duration_ms() else {
         let label = "expected `state.testRunDurationMs`, or a counter with `count` and `rate`";
-        translator.mistake(&(0..0), "this summary does not say how long the run took", label);
-        return None;
+        return translator.fail(&(0..0), "this summary does not say how long the run took", label);
     };
     let mut header = header(&translator.source, "k6", FORMAT, None);
     header.users_planned = summary.number("vus_max", "max").map_or(0, |n| n as u64);
@@ -180,36 +179,19 @@ impl K6Summary {
         name: &str,
         metric: &SummaryMetric,
     ) -> (Fidelity, String) {
-        let (latency, count, fate) = match name {
-            "http_req_duration" => (
-                "http".to_owned(),
-                self.count("http_reqs"),
-                approximated("of all requests, those that failed included"),
-            ),
+        let (latency, count) = match name {
+            "http_req_duration" => ("http", self.count("http_reqs")),
             "ws_connecting" => {
                 let connects = self.count("ws_sessions");
                 load.counters.connects_started = connects;
                 load.counters.connects_ok = connects;
-                let how = "a session of ws_sessions is a connect: the summary does not say which \
-                           failed";
-                ("connect".to_owned(), connects, approximated(how))
+                ("connect", connects)
             }
-            "iteration_duration" => {
-                ("step.iteration".to_owned(), self.count("iterations"), translated())
+            "iteration_duration" => ("step.iteration", self.count("iterations")),
+            "ws_session_duration" => ("step.session", self.count("ws_sessions")),
+            name if COUNTED.contains(&name) || Row::of(METRICS, name).is_some() => {
+                return fate_of(METRICS, name);
             }
-            "ws_session_duration" => {
-                ("step.session".to_owned(), self.count("ws_sessions"), translated())
-            }
-            name if COUNTED.contains(&name) => return translated(),
-            "vus" => return approximated("the most of it, at the end of the run"),
-            "iterations" | "dropped_iterations" => {
-                return approximated("an iteration is an arrival");
-            }
-            "http_req_failed" => {
-                return approximated("an error of this name: the summary has no statuses");
-            }
-            "checks" => return approximated("a check that failed is an error, check_failed"),
-            "ws_sessions" => return not_needed("the number of ws_connecting"),
             name if name.starts_with("http_req_") => {
                 return not_needed("a part of http_req_duration or before it, or a tag of it");
             }
@@ -226,8 +208,8 @@ impl K6Summary {
             let (name, ok) = (step.to_owned(), count);
             load.steps.push(StepInterval { name, ok, ..StepInterval::default() });
         }
-        load.latency_stats.insert(latency, stats);
-        fate
+        load.latency_stats.insert(latency.to_owned(), stats);
+        fate_of(METRICS, name)
     }
 }
 
@@ -238,3 +220,15 @@ const PHASE: &str = "load of k6";
 /// Metrics of which the run file has the number.
 const COUNTED: [&str; 6] =
     ["http_reqs", "data_sent", "data_received", "ws_msgs_sent", "ws_msgs_received", "vus_max"];
+
+/// Metrics that the run file has nearly as they are, or that say what others say.
+const METRICS: &[Row] = rows! {
+    "http_req_duration" Approximated "" => "of all requests, those that failed included";
+    "ws_connecting" Approximated "" =>
+        "a session of ws_sessions is a connect: the summary does not say which failed";
+    "vus" Approximated "" => "the most of it, at the end of the run";
+    "iterations" "dropped_iterations" Approximated "" => "an iteration is an arrival";
+    "http_req_failed" Approximated "" => "an error of this name: the summary has no statuses";
+    "checks" Approximated "" => "a check that failed is an error, check_failed";
+    "ws_sessions" NotNeeded "" => "the number of ws_connecting";
+};

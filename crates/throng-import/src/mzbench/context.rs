@@ -1,11 +1,11 @@
 //! What the parts of the import know together: variables, comments, the target.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::tree::Expr;
+use crate::comments::{Comment, Comments};
 use crate::draft::DraftClass;
-use crate::erlang::Comment;
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -13,7 +13,7 @@ use crate::yaml::Yaml;
 pub(super) struct Context<'t, 'a> {
     pub(super) translator: &'t mut Translator<'a>,
     /// Comments that have no place yet.
-    comments: VecDeque<Comment>,
+    comments: Comments,
     /// `defaults(...)`.
     pub(super) defaults: BTreeMap<String, Expr>,
     /// Parameters of the scenario, with their values.
@@ -28,7 +28,7 @@ impl<'t, 'a> Context<'t, 'a> {
     pub(super) fn new(translator: &'t mut Translator<'a>, comments: Vec<Comment>) -> Self {
         Self {
             translator,
-            comments: comments.into(),
+            comments: Comments::new(comments),
             defaults: BTreeMap::new(),
             params: Vec::new(),
             server: None,
@@ -38,22 +38,12 @@ impl<'t, 'a> Context<'t, 'a> {
 
     /// Takes the comments above `offset`, and those in its line.
     pub(super) fn comments_to(&mut self, offset: usize) -> Vec<String> {
-        let text = self.translator.source.text;
-        let end = text.get(offset..).and_then(|rest| rest.find('\n'));
-        let end = end.map_or(text.len(), |length| offset + length);
-        self.take_comments(end)
+        self.comments.take_to(&self.translator.source, offset)
     }
 
     /// Takes the comments above the line of `offset`.
     pub(super) fn comments_above(&mut self, offset: usize) -> Vec<String> {
-        let before = self.translator.source.text.get(..offset).unwrap_or_default();
-        self.take_comments(before.rfind('\n').map_or(0, |at| at + 1))
-    }
-
-    fn take_comments(&mut self, end: usize) -> Vec<String> {
-        let count = self.comments.iter().take_while(|comment| comment.offset < end).count();
-        let texts = self.comments.drain(..count).map(|comment| comment.text);
-        texts.filter(|text| !text.is_empty()).collect()
+        self.comments.take_above(&self.translator.source, offset)
     }
 
     /// Returns the text of a value. If a variable has it, it becomes a parameter of the scenario:

@@ -90,17 +90,14 @@ fn read_options(cx: &mut Context<'_, '_>, expr: &Expr, call: &Call) -> Option<Lo
     }
     let head = expr.span.start..expr.span.start + "loop".len().min(expr.span.len());
     let Some(time) = time else {
-        cx.translator.mistake(&head, "this loop has no `time`", "for example `time = 1 min`");
-        return None;
+        return cx.translator.fail(&head, "this loop has no `time`", "for example `time = 1 min`");
     };
     if call.body.is_empty() {
-        cx.translator.mistake(&head, "this loop has no statements", "add some below it");
-        return None;
+        return cx.translator.fail(&head, "this loop has no statements", "add some below it");
     }
     let (time, rate) = (time?, rate?);
     if time.value <= 0.0 {
-        cx.translator.not_needed(&expr.span, "loop", "its time is zero");
-        return None;
+        return cx.translator.skip(&expr.span, "loop", "its time is zero");
     }
     Some(LoopOptions { time, rate })
 }
@@ -121,8 +118,7 @@ fn read_rate(cx: &mut Context<'_, '_>, value: &Expr) -> Option<LoopRate> {
         }
         Some(("ramp", _)) => {
             let label = "expected `ramp(linear, 1 rps, 10 rps)`";
-            cx.translator.mistake(&value.span, "this ramp cannot be read", label);
-            return None;
+            return cx.translator.fail(&value.span, "this ramp cannot be read", label);
         }
         Some((name, _))
             if cx.translator.has_row(&value.span, LOOP_OPTIONS, &format!("loop {name}")) =>
@@ -156,7 +152,7 @@ fn turns(options: &LoopOptions, body: Vec<Yaml>) -> Yaml {
                 ("to", Yaml::plain(to)),
                 ("over", Yaml::plain(&time.text)),
             ]);
-            step::every(rate, &time.text, body)
+            step::every(("rate", rate), Some(time.text.clone()), body)
         }
     }
 }
@@ -165,7 +161,7 @@ fn turns(options: &LoopOptions, body: Vec<Yaml>) -> Yaml {
 fn every(rate: &Amount, time: &Amount, body: Vec<Yaml>) -> Yaml {
     match rate.value <= 0.0 {
         true => step::wait(&time.text),
-        false => step::every(Yaml::plain(&rate.text), &time.text, body),
+        false => step::every(("rate", Yaml::plain(&rate.text)), Some(time.text.clone()), body),
     }
 }
 

@@ -36,8 +36,7 @@ pub(super) fn translate(cx: &mut Context<'_, '_>, pools: &[(&Expr, &Call)]) -> O
         let mut notes = cx.translator.entries.iter().rev();
         let label = notes.find(|entry| entry.construct == "worker_type");
         let label = label.map(|entry| entry.note.clone()).unwrap_or_default();
-        cx.translator.mistake(&(first..first), "no pool makes traffic that throng has", label);
-        return None;
+        return cx.translator.fail(&(first..first), "no pool makes traffic that throng has", label);
     }
     if let [pool] = &pools[..] {
         let header = pool.call.options.iter().map(|option| option.span.end).max();
@@ -117,14 +116,12 @@ fn read_pool<'e>(cx: &mut Context<'_, '_>, expr: &'e Expr, call: &'e Call) -> Op
         return None;
     }
     if call.body.is_empty() {
-        cx.translator.mistake(&head, "this pool has no statements", "add some below it");
-        return None;
+        return cx.translator.fail(&head, "this pool has no statements", "add some below it");
     }
     let (start, size) = (start?, size?);
     if start.moment_of(size) > super::value::TIME_MAX_S {
         let label = "expected a start of at most a year";
-        cx.translator.mistake(&head, "the last worker of this pool starts too late", label);
-        return None;
+        return cx.translator.fail(&head, "the last worker of this pool starts too late", label);
     }
     Some(Pool { size, start, call, expr })
 }
@@ -138,8 +135,7 @@ fn is_tcp_worker(cx: &mut Context<'_, '_>, span: &std::ops::Range<usize>, worker
         }
         "dummy_worker" => {
             let why = "a dummy_worker makes no traffic; its pool is left out";
-            cx.translator.not_needed(span, "worker_type", why);
-            return false;
+            return cx.translator.skip(span, "worker_type", why);
         }
         "http_worker" | "simple_http_worker" => {
             "write the requests as steps: `get`, `post`, `put`, `delete`".to_owned()
@@ -150,8 +146,7 @@ fn is_tcp_worker(cx: &mut Context<'_, '_>, span: &std::ops::Range<usize>, worker
              expects as steps"
         ),
     };
-    cx.translator.not_supported(span, "worker_type", remedy);
-    false
+    cx.translator.omit(span, "worker_type", remedy)
 }
 
 /// Reads a `worker_start`.
@@ -181,8 +176,7 @@ fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<Start> {
             if !(EXPONENT_MIN..=EXPONENT_MAX).contains(&of_exponent) {
                 let label = format!("expected a number from {EXPONENT_MIN} to {EXPONENT_MAX}");
                 let title = "this exponent cannot be used";
-                cx.translator.mistake(&exponent.span, title, label);
-                return None;
+                return cx.translator.fail(&exponent.span, title, label);
             }
             let scale = above_zero(cx, scale, of_scale)?;
             let span = above_zero(cx, time, span.value)?;
@@ -195,10 +189,7 @@ fn read_start(cx: &mut Context<'_, '_>, value: &Expr) -> Option<Start> {
             let span = above_zero(cx, time, span.value)?;
             Some(Start::Exponential { scale, span })
         }
-        _ => {
-            cx.translator.mistake(&value.span, "`worker_start` cannot be read", expected);
-            None
-        }
+        _ => cx.translator.fail(&value.span, "`worker_start` cannot be read", expected),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The statements of a pool: the steps of a user.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use throng_base::units::nearest;
 
@@ -55,9 +56,8 @@ impl UserSteps {
                 next.is_some_and(|call| !["request", "wait_finish"].contains(&&*call.name));
             comments.extend(cx.comments_to(expr.span.start));
             let mut own = self.statement(cx, expr, depth);
-            if let Some(first) = own.first_mut() {
-                let text = std::mem::take(&mut comments).join("\n");
-                *first = std::mem::replace(first, Yaml::plain("")).comment(&text);
+            if !own.is_empty() {
+                Yaml::comment_first(&mut own, std::mem::take(&mut comments));
             }
             steps.extend(own);
         }
@@ -100,13 +100,11 @@ impl UserSteps {
         let span = &expr.span;
         let Some(call) = expr.call() else {
             let label = format!("expected a call, found {}", expr.describe());
-            cx.translator.mistake(span, "this is not a statement", label);
-            return Vec::new();
+            return cx.translator.fail(span, "this is not a statement", label);
         };
         if !call.options.is_empty() && call.name != "loop" {
             let title = format!("`{}` takes values without names", call.name);
-            cx.translator.mistake(&call.options[0].span, title, "remove the name");
-            return Vec::new();
+            return cx.translator.fail(&call.options[0].span, title, "remove the name");
         }
         if let Some(first) = call.body.first().filter(|_| !BLOCKS.contains(&&*call.name)) {
             let title = format!("this line is indented, but `{}` takes no statements", call.name);
@@ -208,8 +206,7 @@ impl UserSteps {
     fn send(&mut self, cx: &mut Context<'_, '_>, span: &Range<usize>, message: &Expr) -> Vec<Yaml> {
         let mut steps = self.connected(cx, span, "send");
         cx.translator.translated(span, "send");
-        let entries = [("text", message::send(cx, Some(message))), ("reply", Yaml::plain("false"))];
-        steps.push(Yaml::entry("send", Yaml::map(entries)));
+        steps.push(step::send(("text", message::send(cx, Some(message))), false));
         steps
     }
 
@@ -229,8 +226,8 @@ impl UserSteps {
         }
         let message = message::send(cx, call.arguments.first());
         steps.push(Yaml::entry("send", message));
-        let answer = [("bytes", Yaml::plain(1)), ("timeout", Yaml::plain("5s"))];
-        steps.push(Yaml::entry("expect", Yaml::map(answer)));
+        let any = ("bytes", Yaml::plain(1));
+        steps.push(step::await_message("expect", any, &[], Duration::from_secs(5)));
         steps
     }
 
@@ -239,8 +236,7 @@ impl UserSteps {
             && number.call().is_some_and(|call| !["var", "numvar"].contains(&&*call.name))
         {
             let remedy = "write the time, for example `wait: uniform(1s, 5s)`";
-            cx.translator.not_supported(&time.span, "wait", remedy);
-            return Vec::new();
+            return cx.translator.omit(&time.span, "wait", remedy);
         }
         let Some(amount) = cx.time(time, "the time of `wait`") else { return Vec::new() };
         cx.translator.translated(&time.span, "wait");
@@ -302,7 +298,7 @@ fn server_of(cx: &mut Context<'_, '_>, span: &Range<usize>, (host, port): (&Expr
 
 /// Reports a statement that neither MZBench nor the tcp_worker has.
 fn unknown(cx: &mut Context<'_, '_>, span: &Range<usize>, name: &str) {
-    let Some(near) = nearest(name, STEPS) else {
+    let Some(near) = nearest(name, STEPS.iter().copied()) else {
         let remedy = "the code of this function is not here: write what it sends and expects as \
                       steps";
         return cx.translator.not_supported(span, name, remedy);
@@ -327,16 +323,9 @@ const ANY_ANSWER: &str = "tcp_worker takes any data for the answer, and so does 
     waits for one byte and ignores the rest; if you know the answer, write `expect: ok`";
 
 /// Statements that become steps.
-const STEPS: [&str; 9] = [
-    "connect",
-    "connect_sync",
-    "disconnect",
-    "loop",
-    "request",
-    "request_sync",
-    "send",
-    "wait",
-    "wait_finish",
+const STEPS: &[&str] = words![
+    "connect" "connect_sync" "disconnect" "loop" "request" "request_sync" "send" "wait"
+    "wait_finish"
 ];
 
 /// Statements that have others in them.

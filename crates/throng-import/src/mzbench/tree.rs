@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::erlang::Comment;
+use crate::comments::Comment;
 
 /// The statements of a file, and its comments.
 #[derive(Debug, Default)]
@@ -54,10 +54,8 @@ pub(super) struct CallOption {
 impl Expr {
     /// Returns the call, if this is one.
     pub(super) fn call(&self) -> Option<&Call> {
-        match &self.kind {
-            ExprKind::Call(call) => Some(call),
-            _ => None,
-        }
+        let ExprKind::Call(call) = &self.kind else { return None };
+        Some(call)
     }
 
     /// Returns the name and the values of `name(values)`, or of `[name, values]`.
@@ -74,18 +72,14 @@ impl Expr {
 
     /// Returns the word, if this is one.
     pub(super) fn word(&self) -> Option<&str> {
-        match &self.kind {
-            ExprKind::Word(word) => Some(word),
-            _ => None,
-        }
+        let ExprKind::Word(word) = &self.kind else { return None };
+        Some(word)
     }
 
     /// Returns a text, or the letters of a word.
     pub(super) fn text(&self) -> Option<&str> {
-        match &self.kind {
-            ExprKind::Text(text) | ExprKind::Word(text) => Some(text),
-            _ => None,
-        }
+        let (ExprKind::Text(text) | ExprKind::Word(text)) = &self.kind else { return None };
+        Some(text)
     }
 
     /// Describes what the expression is, for mistakes.

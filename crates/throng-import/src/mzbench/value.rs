@@ -37,8 +37,7 @@ impl Context<'_, '_> {
         if value.fract() != 0.0 || !(1.0..=COUNT_MAX).contains(&value) {
             let label =
                 format!("expected a whole number from 1 to {}", show_count(COUNT_MAX as u64));
-            self.translator.mistake(&expr.span, format!("{what} is {value}"), label);
-            return None;
+            return self.translator.fail(&expr.span, format!("{what} is {value}"), label);
         }
         Some(value)
     }
@@ -49,8 +48,7 @@ impl Context<'_, '_> {
         let value = number.value * factor;
         if !(0.0..=TIME_MAX_S).contains(&value) {
             let label = "expected a time from 0 to a year";
-            self.translator.mistake(&expr.span, format!("{what} is {value} s"), label);
-            return None;
+            return self.translator.fail(&expr.span, format!("{what} is {value} s"), label);
         }
         let value = (value * 1e9).round() / 1e9;
         let variable = number.variable.filter(|_| value > 0.0);
@@ -64,8 +62,7 @@ impl Context<'_, '_> {
         let value = number.value / per;
         if !(0.0..=RATE_MAX).contains(&value) || value > 0.0 && value < RATE_MIN {
             let label = "expected a rate from 0 to a thousand million a second";
-            self.translator.mistake(&expr.span, format!("{what} is {value}/s"), label);
-            return None;
+            return self.translator.fail(&expr.span, format!("{what} is {value}/s"), label);
         }
         let variable = number.variable.filter(|_| value > 0.0);
         let text = self.param(variable.as_deref(), rate_text(value));
@@ -91,8 +88,7 @@ impl Context<'_, '_> {
             return Some((self.number(value, what)?, *factor));
         }
         let label = format!("expected {expected}, found {}", expr.describe());
-        self.translator.mistake(&expr.span, format!("{what} cannot be read"), label);
-        None
+        self.translator.fail(&expr.span, format!("{what} cannot be read"), label)
     }
 
     fn number(&mut self, expr: &Expr, what: &str) -> Option<Number> {
@@ -125,12 +121,11 @@ impl Context<'_, '_> {
         };
         let Some(name) = call.arguments.first().and_then(Expr::text) else {
             let title = format!("`{}` names no variable", call.name);
-            self.translator.mistake(
+            return self.translator.fail(
                 &expr.span,
                 title,
                 "expected a name in quotes: `var(\"n\", 1)`",
             );
-            return None;
         };
         let default = self.defaults.get(name).or(call.arguments.get(1));
         if let Some(value) = default {
@@ -144,8 +139,7 @@ impl Context<'_, '_> {
             self.defaults.keys().map(String::as_str),
             format!("add `defaults(\"{name}\" = ...)`: `--env` is not known here"),
         );
-        self.translator.mistake(&expr.span, format!("the variable `{name}` has no value"), label);
-        None
+        self.translator.fail(&expr.span, format!("the variable `{name}` has no value"), label)
     }
 }
 

@@ -96,8 +96,7 @@ impl RunCommand {
             _ => {
                 let title = format!("`{name} {}` cannot be read", value.text);
                 let label = format!("expected a whole number of at most {most}");
-                translator.mistake(span, title, label);
-                None
+                translator.fail(span, title, label)
             }
         };
         match name {

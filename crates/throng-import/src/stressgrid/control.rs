@@ -28,15 +28,13 @@ impl Device<'_, '_> {
         };
         if self.loops == LOOPS_MAX {
             let remedy = "loops may be nested 4 deep: write it with fewer";
-            self.translator.not_supported(span, &*call.name, remedy);
-            return Vec::new();
+            return self.translator.omit(span, &*call.name, remedy);
         }
         self.loops += 1;
         let steps = self.list(&function.block);
         self.loops -= 1;
         if steps.is_empty() {
-            self.translator.not_needed(span, &*call.name, "it has no steps");
-            return Vec::new();
+            return self.translator.skip(span, &*call.name, "it has no steps");
         }
         self.translator.translated(span, &*call.name);
         vec![Box::new(move || step::repeat(times, built(steps)))]

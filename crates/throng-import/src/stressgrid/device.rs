@@ -1,6 +1,6 @@
 //! A script: the steps of a user, statement after statement.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use throng_base::units::nearest;
 
@@ -8,6 +8,7 @@ use super::elixir::{Call, Expr, ExprKind, Script};
 use super::pattern::binds;
 use super::rows::CALLS;
 use super::value::Binding;
+use crate::comments::{Comment, Comments};
 use crate::names::Names;
 use crate::source::Span;
 use crate::step;
@@ -31,7 +32,7 @@ pub(super) struct Device<'t, 'a> {
     pub(super) bindings: BTreeMap<String, Binding>,
     /// Names of stored values.
     pub(super) names: Names,
-    comments: VecDeque<(usize, String)>,
+    comments: Comments,
     /// Whether the WebSocket is open.
     pub(super) is_upgraded: bool,
     /// Whether a message was sent that nothing has answered yet.
@@ -52,7 +53,7 @@ impl<'t, 'a> Device<'t, 'a> {
         translator: &'t mut Translator<'a>,
         wire: Wire,
         params: serde_json::Value,
-        comments: Vec<(usize, String)>,
+        comments: Vec<Comment>,
     ) -> Self {
         Self {
             translator,
@@ -60,7 +61,7 @@ impl<'t, 'a> Device<'t, 'a> {
             params,
             bindings: BTreeMap::new(),
             names: Names::default(),
-            comments: comments.into(),
+            comments: Comments::new(comments),
             is_upgraded: false,
             has_asked: false,
             loops: 0,
@@ -93,7 +94,8 @@ impl<'t, 'a> Device<'t, 'a> {
         let mut comments = Vec::new();
         let mut at = 0;
         while let Some(statement) = statements.get(at) {
-            comments.extend(self.comments_to(statement.span.start));
+            let above = self.comments.take_to(&self.translator.source, statement.span.start);
+            comments.extend(above.into_iter().filter(|text| !text.starts_with("sgcli run")));
             let (mut own, taken) = match self.timing(&statements[at..]) {
                 Some(transaction) => transaction,
                 None => (self.statement(statement), 1),
@@ -107,16 +109,6 @@ impl<'t, 'a> Device<'t, 'a> {
             at += taken;
         }
         steps
-    }
-
-    /// Takes the comments above `offset`, and those in its line.
-    fn comments_to(&mut self, offset: usize) -> Vec<String> {
-        let text = self.translator.source.text;
-        let end = text.get(offset..).and_then(|rest| rest.find('\n'));
-        let end = end.map_or(text.len(), |length| offset + length);
-        let count = self.comments.iter().take_while(|(at, _)| *at < end).count();
-        let texts = self.comments.drain(..count).map(|(_, text)| text);
-        texts.filter(|text| !text.is_empty() && !text.starts_with("sgcli run")).collect()
     }
 
     fn statement(&mut self, statement: &Expr) -> Vec<Step> {
@@ -133,10 +125,7 @@ impl<'t, 'a> Device<'t, 'a> {
             ExprKind::Name(name) if !self.bindings.contains_key(name) => {
                 self.call(statement, &Call { name: name.clone(), ..Call::default() }, None)
             }
-            _ => {
-                self.translator.not_needed(&statement.span, "value", "it is not used");
-                Vec::new()
-            }
+            _ => self.translator.skip(&statement.span, "value", "it is not used"),
         }
     }
 
@@ -153,8 +142,7 @@ impl<'t, 'a> Device<'t, 'a> {
         }
         let ExprKind::Name(name) = &pattern.kind else {
             let remedy = "write it as a name alone, or the value in its place";
-            self.translator.not_supported(&pattern.span, "pattern", remedy);
-            return Vec::new();
+            return self.translator.omit(&pattern.span, "pattern", remedy);
         };
         let (binding, steps) = self.binding(name, value);
         self.bindings.insert(name.clone(), binding);
@@ -248,18 +236,15 @@ impl<'t, 'a> Device<'t, 'a> {
         };
         if (1..=2).contains(&arguments.len()) && arguments.iter().any(|it| varies(self, it)) {
             let remedy = "a think time is known before the run: write it, or `uniform(1s, 2s)`";
-            self.translator.not_supported(span, "delay", remedy);
-            return Vec::new();
+            return self.translator.omit(span, "delay", remedy);
         }
         let (Some(ms), Some(ratio)) = (ms, ratio) else {
             let label = "expected milliseconds, and a share from 0 to 1: `delay(1000, 0.1)`";
-            self.translator.mistake(span, "this delay cannot be read", label);
-            return Vec::new();
+            return self.translator.fail(span, "this delay cannot be read", label);
         };
         if !(0.0..=DELAY_MAX_MS).contains(&ms) || !(0.0..=1.0).contains(&ratio) {
             let label = "expected at most a year of milliseconds, and a share from 0 to 1";
-            self.translator.mistake(span, "this delay is not possible", label);
-            return Vec::new();
+            return self.translator.fail(span, "this delay is not possible", label);
         }
         self.translator.translated(span, "delay");
         let time = super::load::millis(ms);
@@ -290,38 +275,12 @@ pub(super) fn wait(time: &str) -> Step {
 }
 
 /// Functions of Stressgrid, and of Elixir where they have statements.
-pub(super) const FUNCTIONS: [&str; 31] = [
-    "delay",
-    "start_timing",
-    "stop_timing",
-    "stop_start_timing",
-    "inc_counter",
-    "random_bits",
-    "random_bytes",
-    "get",
-    "head",
-    "options",
-    "delete",
-    "post",
-    "put",
-    "patch",
-    "ws_upgrade",
-    "ws_send",
-    "ws_send_text",
-    "ws_send_binary",
-    "ws_send_json",
-    "ws_receive",
-    "ws_receive_text",
-    "ws_receive_binary",
-    "ws_receive_json",
-    "ws_fetch",
-    "ws_fetch_text",
-    "ws_fetch_binary",
-    "ws_fetch_json",
-    "init_second_connection",
-    "send",
-    "recv",
-    "Enum.each",
+pub(super) const FUNCTIONS: &[&str] = words![
+    "delay" "start_timing" "stop_timing" "stop_start_timing" "inc_counter" "random_bits"
+    "random_bytes" "get" "head" "options" "delete" "post" "put" "patch" "ws_upgrade" "ws_send"
+    "ws_send_text" "ws_send_binary" "ws_send_json" "ws_receive" "ws_receive_text"
+    "ws_receive_binary" "ws_receive_json" "ws_fetch" "ws_fetch_text" "ws_fetch_binary"
+    "ws_fetch_json" "init_second_connection" "send" "recv" "Enum.each"
 ];
 
 /// Functions that only have a value.

@@ -6,6 +6,7 @@ mod parser;
 
 use throng_load::scenario::Diagnostic;
 
+use crate::comments::Comment;
 use crate::source::Span;
 pub(super) use parser::parse;
 
@@ -13,7 +14,7 @@ pub(super) use parser::parse;
 #[derive(Debug, Default)]
 pub(super) struct Script {
     pub(super) statements: Vec<Expr>,
-    pub(super) comments: Vec<(usize, String)>,
+    pub(super) comments: Vec<Comment>,
 }
 
 /// An expression, and where it stands.
@@ -100,10 +101,8 @@ impl Expr {
 
     /// Returns the call, if this is one.
     pub(super) fn call(&self) -> Option<&Call> {
-        match &self.kind {
-            ExprKind::Call(call) => Some(call),
-            _ => None,
-        }
+        let ExprKind::Call(call) = &self.kind else { return None };
+        Some(call)
     }
 
     /// Returns the text, if it has no expressions in it.

@@ -7,17 +7,10 @@ use super::device::{Device, Step, Wire};
 use super::elixir::{Call, Expr, ExprKind};
 use super::value::{AnswerPart, Binding, Captures};
 use crate::headers::Headers;
-use crate::json::Json;
 use crate::json_pointer::JsonPointer;
+use crate::request::{Expectation, Request};
 use crate::source::Span;
 use crate::yaml::Yaml;
-
-/// What a pattern demands of an answer.
-#[derive(Debug, Default)]
-struct Demands {
-    status: Option<u16>,
-    json: Option<Json>,
-}
 
 impl Device<'_, '_> {
     /// Translates a request. Its answer, `{status, headers, body}`, is matched with `pattern`.
@@ -27,35 +20,26 @@ impl Device<'_, '_> {
                 Wire::Tcp => "a TCP device sends no requests: choose the protocol `http`",
                 _ => "Stressgrid sends no request after `ws_upgrade`: move it before",
             };
-            self.translator.not_supported(span, &*call.name, remedy);
-            return Vec::new();
+            return self.translator.omit(span, &*call.name, remedy);
         }
         let Some(path) = call.arguments.first() else {
             let title = format!("`{}` needs a path", call.name);
             let label = format!("for example `{}(\"/\")`", call.name);
-            self.translator.mistake(span, title, label);
-            return Vec::new();
+            return self.translator.fail(span, title, label);
         };
         let Some(path) = self.path(path) else { return Vec::new() };
-        let mut entries = vec![("path".to_owned(), Yaml::text(path))];
-        if let Some(headers) =
-            call.arguments.get(1).and_then(|headers| self.headers(headers, HeaderPlace::Request))
-        {
-            entries.push(("headers".to_owned(), headers));
-        }
-        if let Some(body) = call.arguments.get(2) {
-            entries.extend(self.body(body));
-        }
+        let headers = call.arguments.get(1);
+        let headers = headers.map(|headers| self.headers(headers, HeaderPlace::Request));
+        let body = call.arguments.get(2).and_then(|body| self.body(body));
         let mut notes = Vec::new();
         let captures = Captures::default();
-        let demands = pattern.map_or_else(Demands::default, |it| self.answer(it, &captures));
-        if demands.status.is_none() && self.told.insert("status") {
+        let expect = pattern.map_or_else(Expectation::default, |it| self.answer(it, &captures));
+        if expect.statuses.is_empty() && self.told.insert("status") {
             notes.push(
                 "Stressgrid takes an answer of any status; here others than 2xx are errors, after \
                  which a user rests for 1s and begins again",
             );
         }
-        entries.extend(demands.write().map(|demands| ("expect".to_owned(), demands)));
         if call.arguments.get(2).is_some_and(is_json_body) && self.told.insert("charset") {
             notes.push("Stressgrid adds `; charset=utf-8` to the content type of JSON");
         }
@@ -63,16 +47,13 @@ impl Device<'_, '_> {
             true => self.translator.translated(span, &*call.name),
             false => self.translator.approximated(span, &*call.name, notes.join("; ")),
         }
-        let name = call.name.clone();
+        let headers = headers.unwrap_or_default();
+        let method = call.name.clone();
+        let mut request = Request { method, path, headers, body, expect, ..Request::default() };
         vec![Box::new(move || {
-            let captures = captures.borrow();
-            if !captures.is_empty() {
-                entries.push(("capture".to_owned(), captures_yaml(&captures)));
-            }
-            match &entries[..] {
-                [(_, path)] => Yaml::entry(&name, path.clone()),
-                _ => Yaml::entry(&name, Yaml::map(entries)),
-            }
+            // The steps behind this one have said by now what they need of its answer.
+            request.captures = written(&captures);
+            request.write()
         })]
     }
 
@@ -95,12 +76,11 @@ impl Device<'_, '_> {
             return Some(path);
         }
         let label = "expected a path of printable ASCII that begins with /";
-        self.translator.mistake(&expr.span, format!("`{path}` is not a path"), label);
-        None
+        self.translator.fail(&expr.span, format!("`{path}` is not a path"), label)
     }
 
     /// Returns header fields: `[{"name", "value"}]` or `%{"name" => "value"}`.
-    pub(super) fn headers(&mut self, expr: &Expr, place: HeaderPlace) -> Option<Yaml> {
+    pub(super) fn headers(&mut self, expr: &Expr, place: HeaderPlace) -> Headers {
         let literal = self.literal(expr);
         let pairs: Option<Vec<(Expr, Expr)>> = match &literal.kind {
             ExprKind::Map(entries) => Some(entries.clone()),
@@ -118,8 +98,7 @@ impl Device<'_, '_> {
         };
         let Some(pairs) = pairs else {
             let label = "expected a list of pairs: `[{\"name\", \"value\"}]`";
-            self.translator.mistake(&expr.span, "these headers cannot be read", label);
-            return None;
+            return self.translator.fail(&expr.span, "these headers cannot be read", label);
         };
         let mut headers = Headers::default();
         for (name, value) in pairs {
@@ -149,34 +128,29 @@ impl Device<'_, '_> {
                 }
             }
         }
-        headers.write()
+        headers
     }
 
     /// Returns the body of a request.
-    fn body(&mut self, expr: &Expr) -> Option<(String, Yaml)> {
+    fn body(&mut self, expr: &Expr) -> Option<(&'static str, Yaml)> {
         let literal = self.literal(expr);
         let read = match &literal.kind {
             ExprKind::Tuple(pair) => match (&pair[..], pair.first().and_then(Expr::literal)) {
-                ([_, json], Some("json")) => {
-                    self.json(json).map(|json| ("json".to_owned(), json.to_yaml()))
-                }
+                ([_, json], Some("json")) => self.json(json).map(|json| ("json", json.to_yaml())),
                 ([_, _], Some("bert")) => Err("throng has no BERT: write the bytes".to_owned()),
                 _ => Err("write a text, or `{:json, map}`".to_owned()),
             },
-            _ => self.value(&literal).map(|body| ("body".to_owned(), Yaml::text(body.text))),
+            _ => self.value(&literal).map(|body| ("body", Yaml::text(body.text))),
         };
         match read {
             Ok(body) => Some(body),
-            Err(remedy) => {
-                self.translator.not_supported(&expr.span, "body", remedy);
-                None
-            }
+            Err(remedy) => self.translator.omit(&expr.span, "body", remedy),
         }
     }
 
     /// Binds the names of `{status, headers, body}`. Returns what it demands.
-    fn answer(&mut self, pattern: &Expr, captures: &Captures) -> Demands {
-        let mut demands = Demands::default();
+    fn answer(&mut self, pattern: &Expr, captures: &Captures) -> Expectation {
+        let mut demands = Expectation::default();
         let ExprKind::Tuple(parts) = &pattern.kind else {
             if let ExprKind::Name(name) = &pattern.kind {
                 self.bindings.insert(name.clone(), Binding::Unknown("the whole answer"));
@@ -195,33 +169,21 @@ impl Device<'_, '_> {
             && let [kind, json] = &parts[..]
             && kind.literal() == Some("json")
         {
-            demands.json = Some(self.demanded(json)).filter(|json| !has_no_value(json));
+            let demanded = Some(self.demanded(json)).filter(|json| !has_no_value(json));
+            demands.body = demanded.map(|json| ("json", json.pattern()));
             let part = AnswerPart { captures: captures.clone(), place: JsonPointer::default() };
             self.bind_json(json, &part);
         }
         let status = status.whole().and_then(|status| u16::try_from(status).ok());
-        demands.status = status.filter(|status| (100..600).contains(status));
+        let status = status.filter(|status| (100..600).contains(status));
+        demands.statuses.extend(status.map(|status| status.to_string()));
         demands
     }
 }
 
-impl Demands {
-    /// Returns the value of `expect`, if it needs one.
-    fn write(self) -> Option<Yaml> {
-        let status = self.status.map(Yaml::plain);
-        match (status, self.json) {
-            (status, None) => status,
-            (status, Some(json)) => {
-                let status = status.map(|status| ("status", status));
-                Some(Yaml::map(status.into_iter().chain([("json", json.pattern())])))
-            }
-        }
-    }
-}
-
-/// Returns the value of `capture`.
-pub(super) fn captures_yaml(captures: &[(String, JsonPointer)]) -> Yaml {
-    Yaml::map(captures.iter().map(|(name, place)| (name.clone(), place.write())))
+/// Returns the captures as a scenario writes them.
+pub(super) fn written(captures: &Captures) -> Vec<(String, Yaml)> {
+    captures.borrow().iter().map(|(name, place)| (name.clone(), place.write())).collect()
 }
 
 fn is_json_body(body: &Expr) -> bool {

@@ -55,8 +55,7 @@ impl Ramps {
                 _ => format!("expected at most {}", show_count(DEVICES_MAX)),
             };
             let title = format!("this run has {} devices", show_count(devices));
-            translator.mistake(span, title, label);
-            return None;
+            return translator.fail(span, title, label);
         }
         let hold = (self.sustain_ms > 0).then(|| hold(Duration::from_millis(self.sustain_ms)));
         match self.shape {

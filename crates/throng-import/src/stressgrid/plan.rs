@@ -32,14 +32,11 @@ pub(super) struct Block {
 
 /// Reads a plan. `None` if it has mistakes, which are reported.
 pub(super) fn read(translator: &mut Translator<'_>) -> Option<RunPlan> {
-    let root = match YamlNode::parse(translator.source.text) {
-        Ok(root) => root,
-        Err(mistake) => {
-            let title = "the plan is not JSON".to_owned();
-            translator.mistakes.push(Diagnostic { title, ..mistake });
-            return None;
-        }
-    };
+    let root = YamlNode::parse(translator.source.text).map_err(|mistake| {
+        let title = "the plan is not JSON".to_owned();
+        Diagnostic { title, ..mistake }
+    });
+    let root = translator.accept(root)?;
     let mut run = None;
     for message in one_or_more(&root) {
         let (key, body) = match &message.kind {
@@ -70,8 +67,7 @@ pub(super) fn read(translator: &mut Translator<'_>) -> Option<RunPlan> {
     }
     let Some((body, span)) = run else {
         let label = "expected `[{\"start_run\": {...}}]`";
-        translator.mistake(&(0..1), "the plan starts no run", label);
-        return None;
+        return translator.fail(&(0..1), "the plan starts no run", label);
     };
     let plan = read_run(translator, body, span);
     plan.filter(|_| translator.mistakes.is_empty())
@@ -94,8 +90,7 @@ fn read_run(translator: &mut Translator<'_>, run: &YamlNode, span: &Span) -> Opt
     let text = |key: &str| address.get(key).and_then(YamlNode::scalar);
     let Some(host) = text("host") else {
         let label = "expected `\"addresses\": [{\"host\": \"...\", \"port\": 80}]`";
-        translator.mistake(&address_span, "the run has no address", label);
-        return None;
+        return translator.fail(&address_span, "the run has no address", label);
     };
     let port = match address.get("port") {
         Some(port) => number(translator, port, "this port", 1..=65_535),

@@ -4,7 +4,7 @@ use throng_load::scenario::HeaderPlace;
 
 use super::device::{Device, Step, Wire, ready};
 use super::elixir::{Call, Expr, ExprKind};
-use super::http::captures_yaml;
+use super::http::written;
 use super::rows::CALLS;
 use super::value::{AnswerPart, Binding, Captures};
 use crate::json::Json;
@@ -16,7 +16,7 @@ use crate::yaml::Yaml;
 
 /// What a receive waits for.
 struct Wanted {
-    entries: Vec<(String, Yaml)>,
+    entries: Vec<(&'static str, Yaml)>,
     captures: Captures,
     /// How the scenario differs.
     note: Option<&'static str>,
@@ -32,8 +32,7 @@ impl Device<'_, '_> {
     ) -> Vec<Step> {
         if self.wire == Wire::Tcp {
             let remedy = "a TCP device has no WebSockets: choose the protocol `http`";
-            self.translator.not_supported(span, &*call.name, remedy);
-            return Vec::new();
+            return self.translator.omit(span, &*call.name, remedy);
         }
         if call.name == "ws_upgrade" {
             return self.upgrade(span, call);
@@ -41,8 +40,7 @@ impl Device<'_, '_> {
         if !self.is_upgraded {
             let label = "add `ws_upgrade(\"/path\")` before it";
             let title = format!("`{}` needs a WebSocket", call.name);
-            self.translator.mistake(span, title, label);
-            return Vec::new();
+            return self.translator.fail(span, title, label);
         }
         if self.translator.has_row(span, CALLS, &call.name) {
             return Vec::new();
@@ -51,8 +49,11 @@ impl Device<'_, '_> {
             "ws_send_text" | "ws_send_binary" | "ws_send_json" => {
                 let Some(message) = call.arguments.first() else {
                     let title = format!("`{}` needs a message", call.name);
-                    self.translator.mistake(span, title, "for example `ws_send_text(\"hello\")`");
-                    return Vec::new();
+                    return self.translator.fail(
+                        span,
+                        title,
+                        "for example `ws_send_text(\"hello\")`",
+                    );
                 };
                 self.ws_send(span, &call.name, message)
             }
@@ -75,21 +76,17 @@ impl Device<'_, '_> {
     fn upgrade(&mut self, span: &Span, call: &Call) -> Vec<Step> {
         if self.is_upgraded || self.loops > 0 {
             let remedy = "a script opens its WebSocket once: write it outside of loops";
-            self.translator.not_supported(span, "ws_upgrade", remedy);
-            return Vec::new();
+            return self.translator.omit(span, "ws_upgrade", remedy);
         }
         let Some(path) = call.arguments.first() else {
             let label = "for example `ws_upgrade(\"/socket\")`";
-            self.translator.mistake(span, "`ws_upgrade` needs a path", label);
-            return Vec::new();
+            return self.translator.fail(span, "`ws_upgrade` needs a path", label);
         };
         let Some(path) = self.path(path) else { return Vec::new() };
+        let headers = call.arguments.get(1);
+        let headers = headers.map(|headers| self.headers(headers, HeaderPlace::Upgrade));
         let mut entries = vec![("path", Yaml::text(path))];
-        if let Some(headers) =
-            call.arguments.get(1).and_then(|headers| self.headers(headers, HeaderPlace::Upgrade))
-        {
-            entries.push(("headers", headers));
-        }
+        entries.extend(headers.unwrap_or_default().write().map(|headers| ("headers", headers)));
         self.is_upgraded = true;
         self.translator.translated(span, "ws_upgrade");
         vec![ready(step::connect(entries))]
@@ -106,18 +103,14 @@ impl Device<'_, '_> {
         match sent {
             Ok(_) if data.literal() == Some("") => {
                 let label = "expected at least one byte";
-                self.translator.mistake(&message.span, "an empty message cannot be sent", label);
-                Vec::new()
+                self.translator.fail(&message.span, "an empty message cannot be sent", label)
             }
             Ok(sent) => {
                 self.has_asked = true;
                 self.translator.translated(span, name);
                 vec![ready(Yaml::entry("send", sent))]
             }
-            Err(remedy) => {
-                self.translator.not_supported(span, name, remedy);
-                Vec::new()
-            }
+            Err(remedy) => self.translator.omit(span, name, remedy),
         }
     }
 
@@ -201,23 +194,19 @@ impl Device<'_, '_> {
                 }
             }
         };
-        Wanted { entries: vec![(entry.0.to_owned(), entry.1)], captures, note: None }
+        Wanted { entries: vec![entry], captures, note: None }
     }
 
     /// Returns the entry for a time-out, unless it is the default; `None` after a mistake.
-    fn timeout(&mut self, timeout: Option<&Expr>) -> Option<Option<(String, Yaml)>> {
+    fn timeout(&mut self, timeout: Option<&Expr>) -> Option<Option<(&'static str, Yaml)>> {
         let Some(timeout) = timeout else { return Some(None) };
         let ms = self.value(timeout).ok().and_then(|value| value.text.parse::<f64>().ok());
         match ms.filter(|ms| (1.0..=86_400_000.0).contains(ms)) {
             Some(5000.0) => Some(None),
-            Some(ms) => {
-                let time = Yaml::plain(super::load::millis(ms));
-                Some(Some(("timeout".to_owned(), time)))
-            }
+            Some(ms) => Some(Some(("timeout", Yaml::plain(super::load::millis(ms))))),
             None => {
                 let label = "expected milliseconds, from 1 to a day";
-                self.translator.mistake(&timeout.span, "this time-out cannot be read", label);
-                None
+                self.translator.fail(&timeout.span, "this time-out cannot be read", label)
             }
         }
     }
@@ -231,12 +220,9 @@ impl Device<'_, '_> {
         let key = if std::mem::take(&mut self.has_asked) { "expect" } else { "receive" };
         let Wanted { mut entries, captures, .. } = wanted;
         vec![Box::new(move || {
-            let captures = captures.borrow();
-            if !captures.is_empty() {
-                entries.push(("capture".to_owned(), captures_yaml(&captures)));
-            }
+            entries.extend(step::capture(&written(&captures)));
             match &entries[..] {
-                [(only, text)] if only == "text" => Yaml::entry(key, text.clone()),
+                [("text", text)] => Yaml::entry(key, text.clone()),
                 _ => Yaml::entry(key, Yaml::map(entries)),
             }
         })]
@@ -246,8 +232,11 @@ impl Device<'_, '_> {
     pub(super) fn tcp(&mut self, span: &Span, call: &Call, pattern: Option<&Expr>) -> Vec<Step> {
         if call.name == "send" {
             let Some(data) = call.arguments.first() else {
-                self.translator.mistake(span, "`send` needs data", "for example `send(\"hello\")`");
-                return Vec::new();
+                return self.translator.fail(
+                    span,
+                    "`send` needs data",
+                    "for example `send(\"hello\")`",
+                );
             };
             return match self.bytes(data, "hex") {
                 Ok(data) => {
@@ -255,27 +244,18 @@ impl Device<'_, '_> {
                     self.translator.translated(span, "send");
                     vec![ready(Yaml::entry("send", data))]
                 }
-                Err(remedy) => {
-                    self.translator.not_supported(span, "send", remedy);
-                    Vec::new()
-                }
+                Err(remedy) => self.translator.omit(span, "send", remedy),
             };
         }
         let Some(timeout) = self.timeout(call.arguments.first()) else { return Vec::new() };
         let inner = pattern.and_then(|pattern| second(pattern, "ok"));
         let text = inner.and_then(Expr::literal);
-        let mut wanted = match text.filter(|text| !text.is_empty()) {
-            Some(text) => Wanted {
-                entries: vec![("text".to_owned(), Yaml::text(escape(text)))],
-                captures: Captures::default(),
-                note: None,
-            },
-            None => Wanted {
-                entries: vec![("bytes".to_owned(), Yaml::plain(1))],
-                captures: Captures::default(),
-                note: Some(ANY_ANSWER),
-            },
+        let (entry, note) = match text.filter(|text| !text.is_empty()) {
+            Some(text) => (("text", Yaml::text(escape(text))), None),
+            // The first data are the answer, whatever they are.
+            None => (("bytes", Yaml::plain(1)), Some(ANY_ANSWER)),
         };
+        let mut wanted = Wanted { entries: vec![entry], captures: Captures::default(), note };
         if let Some(ExprKind::Name(name)) = inner.map(|inner| &inner.kind) {
             self.bindings.insert(name.clone(), Binding::Unknown("the answer"));
         }

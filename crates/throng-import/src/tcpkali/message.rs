@@ -88,10 +88,10 @@ impl Message {
     }
 
     /// Returns the entries of a `send` step.
-    pub(super) fn payload(&self, is_websocket: bool) -> Vec<(&'static str, Yaml)> {
+    pub(super) fn payload(&self, is_websocket: bool) -> (&'static str, Yaml) {
         match self.text() {
-            Some(text) => vec![("text", Yaml::text(text))],
-            None => vec![self.hexadecimal(is_websocket)],
+            Some(text) => ("text", Yaml::text(text)),
+            None => self.hexadecimal(is_websocket),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::translator::Translator;
 
 /// A command line, sorted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Options {
     /// Servers, `host:port`.
     pub(super) destinations: Vec<(String, Span)>,
@@ -49,26 +49,22 @@ struct OptionRow {
 
 #[derive(Clone, Copy)]
 enum Meaning {
-    /// Stores the value, or says what was expected in its place.
-    Sets(fn(&mut Reading<'_, '_>, &str) -> Result<(), &'static str>),
+    /// [`Options::set`] stores the value.
+    Sets,
     NotNeeded(&'static str),
     NotSupported(&'static str),
-}
-
-/// An option that is being read.
-struct Reading<'a, 'b> {
-    options: &'a mut Options,
-    translator: &'a mut Translator<'b>,
-    /// Where the option stands, its value included.
-    span: Span,
-    /// Whether messages have escape sequences.
-    has_escapes: bool,
 }
 
 impl Options {
     /// Reads the words of a command line. `None` if it has no destination.
     pub(super) fn read(translator: &mut Translator<'_>, words: &[Word]) -> Option<Self> {
-        let mut options = Self::default();
+        let mut options = Self {
+            connections: (1, 0..0),
+            connect_rate: (100.0, 0..0),
+            connect_timeout: Duration::from_secs(1),
+            duration: (Some(Duration::from_secs(10)), 0..0),
+            ..Self::default()
+        };
         let mut given: Vec<(&OptionRow, String, Span)> = Vec::new();
         let mut words = words.iter().skip(1);
         while let Some(word) = words.next() {
@@ -132,20 +128,88 @@ impl Options {
         match row.meaning {
             Meaning::NotNeeded(why) => translator.not_needed(&span, construct, why),
             Meaning::NotSupported(remedy) => translator.not_supported(&span, construct, remedy),
-            Meaning::Sets(set) => {
-                let place = span.clone();
-                let reading = &mut Reading { options: self, translator, span, has_escapes };
-                match set(reading, value) {
+            Meaning::Sets => {
+                let message = |translator: &mut Translator<'_>, text: &str| {
+                    Message::read(translator, text, &span, has_escapes)
+                };
+                match self.set(translator, row.name, (value, &span), &message) {
                     // What becomes of it is said where the handshake is known.
                     Ok(()) if row.name == "header" => {}
-                    Ok(()) => translator.translated(&place, construct),
+                    Ok(()) => translator.translated(&span, construct),
                     Err(expected) => {
                         let title = format!("{construct} cannot be read");
-                        translator.mistake(&place, title, format!("expected {expected}"));
+                        translator.mistake(&span, title, format!("expected {expected}"));
                     }
                 }
             }
         }
+    }
+
+    /// Stores the value of an option, or says what was expected in its place. `message` reads the
+    /// text of a message.
+    fn set(
+        &mut self,
+        translator: &mut Translator<'_>,
+        name: &str,
+        (value, span): (&str, &Span),
+        message: &dyn Fn(&mut Translator<'_>, &str) -> Message,
+    ) -> Result<(), &'static str> {
+        let number = |least: f64| {
+            units::number(value, 1000.0).filter(|number| (least..=1e8).contains(number))
+        };
+        let time = || units::time(value).ok_or("a time such as 500ms, 10s or 1m");
+        let above_zero = || {
+            let time = units::time(value).filter(|time| !time.is_zero());
+            time.ok_or("a time above zero, such as 500ms or 10s")
+        };
+        match name {
+            "ws" | "websocket" => self.is_websocket = true,
+            "header" => {
+                let expected = "a header field, `name: value`";
+                let (name, value) = value.split_once(':').ok_or(expected)?;
+                if !is_token(name) || value.contains(char::is_control) {
+                    return Err(expected);
+                }
+                let value = match value.trim() {
+                    "" => String::new(),
+                    value => message(translator, value).text().ok_or(expected)?,
+                };
+                self.headers.push((name.to_ascii_lowercase(), value, span.clone()));
+            }
+            "connections" => {
+                let count = number(1.0).ok_or("a number of connections, from 1 to 100m")?;
+                self.connections = (count as u64, span.clone());
+            }
+            "connect-rate" => self.connect_rate = (number(0.01).ok_or(A_RATE)?, span.clone()),
+            "connect-timeout" => self.connect_timeout = above_zero()?,
+            "channel-lifetime" => self.lifetime = Some(time()?),
+            "channel-bandwidth-upstream" => {
+                let bandwidth = units::bandwidth(value).filter(|bandwidth| *bandwidth >= 1.0);
+                let bandwidth = bandwidth.ok_or("a bandwidth such as 100kbps or 1MBps")?;
+                self.upstream = Some((bandwidth, span.clone()));
+            }
+            "duration" => {
+                let length = if value == "-1" { None } else { Some(above_zero()?) };
+                self.duration = (length, span.clone());
+            }
+            "delay-send" => self.delay_send = Some(time()?).filter(|delay| !delay.is_zero()),
+            "first-message" => self.first_messages.push(message(translator, value)),
+            "message" => self.messages.push(message(translator, value)),
+            "message-rate" if value.starts_with('@') => {
+                let remedy = "`throng find` searches for the rate with this latency; the scenario \
+                              sends 100 messages a second, as tcpkali does at first";
+                translator.not_supported(span, "--message-rate @", remedy);
+                self.message_rate = Some(100.0);
+            }
+            "message-rate" => self.message_rate = Some(number(0.001).ok_or(A_RATE)?),
+            "latency-marker" if value.is_empty() => return Err("a text"),
+            "latency-marker" => {
+                let marker = message(translator, value).text();
+                self.marker = Some((marker.ok_or("a text, without other bytes")?, span.clone()));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn destination(&mut self, translator: &mut Translator<'_>, word: &Word) {
@@ -177,28 +241,6 @@ impl Options {
 }
 
 /// What tcpkali does without options.
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            destinations: Vec::new(),
-            is_websocket: false,
-            headers: Vec::new(),
-            connections: (1, 0..0),
-            connect_rate: (100.0, 0..0),
-            connect_timeout: Duration::from_secs(1),
-            lifetime: None,
-            upstream: None,
-            duration: (Some(Duration::from_secs(10)), 0..0),
-            delay_send: None,
-            first_messages: Vec::new(),
-            messages: Vec::new(),
-            message_rate: None,
-            marker: None,
-            has_backslashes: false,
-        }
-    }
-}
-
 /// Returns the option that a word ends with, the flags before it, and the value in the same word:
 /// `-c10`, `--connections=10`, `-em`.
 fn find(word: &str) -> Option<(Vec<&'static OptionRow>, &'static OptionRow, Option<String>)> {
@@ -233,242 +275,84 @@ fn unknown(translator: &mut Translator<'_>, word: &Word) {
     translator.mistake(&word.span, format!("tcpkali has no option {}", word.text), label);
 }
 
-const fn option(letter: Option<char>, name: &'static str, meaning: Meaning) -> OptionRow {
-    OptionRow { letter, name, has_value: true, meaning }
+macro_rules! options {
+    ($( [$($letter:literal)?] $name:literal $takes:ident $meaning:ident $($note:expr)?; )+) => {
+        &[$( OptionRow {
+            letter: options!(@letter $($letter)?),
+            name: $name,
+            has_value: options!(@ $takes),
+            meaning: Meaning::$meaning $(($note))?,
+        } ),+]
+    };
+    (@letter) => { None };
+    (@letter $letter:literal) => { Some($letter) };
+    (@ flag) => { false };
+    (@ value) => { true };
 }
 
-const fn flag(letter: Option<char>, name: &'static str, meaning: Meaning) -> OptionRow {
-    OptionRow { letter, name, has_value: false, meaning }
-}
-
-/// Every option of tcpkali.
-const OPTIONS: &[OptionRow] = &[
-    flag(
-        None,
-        "ws",
-        Meaning::Sets(|reading, _| {
-            reading.options.is_websocket = true;
-            Ok(())
-        }),
-    ),
-    flag(
-        None,
-        "websocket",
-        Meaning::Sets(|reading, _| {
-            reading.options.is_websocket = true;
-            Ok(())
-        }),
-    ),
-    option(
-        Some('H'),
-        "header",
-        Meaning::Sets(|reading, value| {
-            let (name, value) = value.split_once(':').ok_or("a header field, `name: value`")?;
-            if !is_token(name) || value.contains(char::is_control) {
-                return Err("a header field, `name: value`");
-            }
-            let value = match value.trim() {
-                "" => String::new(),
-                value => reading.message(value).text().ok_or("a header field, `name: value`")?,
-            };
-            let span = reading.span.clone();
-            reading.options.headers.push((name.to_ascii_lowercase(), value, span));
-            Ok(())
-        }),
-    ),
-    option(
-        Some('c'),
-        "connections",
-        Meaning::Sets(|reading, value| {
-            let count = units::number(value, 1000.0).filter(|count| (1.0..=1e8).contains(count));
-            let count = count.ok_or("a number of connections, from 1 to 100m")?;
-            reading.options.connections = (count as u64, reading.span.clone());
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "connect-rate",
-        Meaning::Sets(|reading, value| {
-            let rate = units::number(value, 1000.0).filter(|rate| (0.01..=1e8).contains(rate));
-            reading.options.connect_rate = (rate.ok_or(A_RATE)?, reading.span.clone());
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "connect-timeout",
-        Meaning::Sets(|reading, value| {
-            reading.options.connect_timeout = positive_time(value)?;
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "channel-lifetime",
-        Meaning::Sets(|reading, value| {
-            reading.options.lifetime = Some(units::time(value).ok_or(A_TIME)?);
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "channel-bandwidth-upstream",
-        Meaning::Sets(|reading, value| {
-            let bandwidth = units::bandwidth(value).filter(|bandwidth| *bandwidth >= 1.0);
-            let bandwidth = bandwidth.ok_or("a bandwidth such as 100kbps or 1MBps")?;
-            reading.options.upstream = Some((bandwidth, reading.span.clone()));
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "channel-bandwidth-downstream",
-        Meaning::NotSupported("users of a scenario read as fast as they can; leave it out"),
-    ),
-    option(
-        Some('T'),
-        "duration",
-        Meaning::Sets(|reading, value| {
-            let span = match value {
-                "-1" => None,
-                _ => Some(positive_time(value)?),
-            };
-            reading.options.duration = (span, reading.span.clone());
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "delay-send",
-        Meaning::Sets(|reading, value| {
-            let delay = units::time(value).ok_or(A_TIME)?;
-            reading.options.delay_send = (!delay.is_zero()).then_some(delay);
-            Ok(())
-        }),
-    ),
-    flag(Some('e'), "unescape-message-args", Meaning::Sets(|_, _| Ok(()))),
-    option(
-        Some('1'),
-        "first-message",
-        Meaning::Sets(|reading, value| {
-            let message = reading.message(value);
-            reading.options.first_messages.push(message);
-            Ok(())
-        }),
-    ),
-    option(
-        Some('m'),
-        "message",
-        Meaning::Sets(|reading, value| {
-            let message = reading.message(value);
-            reading.options.messages.push(message);
-            Ok(())
-        }),
-    ),
-    option(None, "first-message-file", Meaning::NotSupported(MESSAGE_FILE)),
-    option(Some('f'), "message-file", Meaning::NotSupported(MESSAGE_FILE)),
-    option(
-        Some('r'),
-        "message-rate",
-        Meaning::Sets(|reading, value| {
-            if value.starts_with('@') {
-                let remedy = "`throng find` searches for the rate with this latency; the scenario \
-                              sends 100 messages a second, as tcpkali does at first";
-                let span = reading.span.clone();
-                reading.translator.not_supported(&span, "--message-rate @", remedy);
-                reading.options.message_rate = Some(100.0);
-                return Ok(());
-            }
-            let rate = units::number(value, 1000.0).filter(|rate| (0.001..=1e8).contains(rate));
-            reading.options.message_rate = Some(rate.ok_or(A_RATE)?);
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "message-stop",
-        Meaning::NotSupported("a run does not end at a message; its length is in the load"),
-    ),
-    option(
-        None,
-        "latency-marker",
-        Meaning::Sets(|reading, value| {
-            if value.is_empty() {
-                return Err("a text");
-            }
-            let marker = reading.message(value).text().ok_or("a text, without other bytes")?;
-            reading.options.marker = Some((marker, reading.span.clone()));
-            Ok(())
-        }),
-    ),
-    option(
-        None,
-        "latency-marker-skip",
-        Meaning::NotSupported("leave the first answers out by hand: an `expect` before the loop"),
-    ),
-    flag(None, "latency-connect", Meaning::NotNeeded("throng always measures it")),
-    flag(
-        None,
-        "latency-first-byte",
-        Meaning::NotSupported("add an `expect: {bytes: 1}` with a name after the first message"),
-    ),
-    option(None, "latency-percentiles", Meaning::NotNeeded("the report has all percentiles")),
-    flag(
-        None,
-        "message-marker",
-        Meaning::NotSupported("add a `probe`: it times a message at all users"),
-    ),
-    flag(None, "ssl", Meaning::NotSupported("this version has no TLS; use a proxy before it")),
-    option(None, "ssl-cert", Meaning::NotSupported("this version has no TLS")),
-    option(None, "ssl-key", Meaning::NotSupported("this version has no TLS")),
-    option(None, "nagle", Meaning::NotNeeded("throng writes each message at once")),
-    option(None, "write-combine", Meaning::NotNeeded("throng writes each message at once")),
-    option(None, "rcvbuf", Meaning::NotSupported("set net.ipv4.tcp_rmem on this machine")),
-    option(None, "sndbuf", Meaning::NotSupported("set net.ipv4.tcp_wmem on this machine")),
-    option(None, "source-ip", Meaning::NotNeeded("pass --source ADDR to `throng run`")),
-    option(Some('w'), "workers", Meaning::NotNeeded("pass --cores N to `throng run`")),
-    option(
-        Some('l'),
-        "listen-port",
-        Meaning::NotSupported("start a server beside it, for example `throng serve echo --port N`"),
-    ),
-    option(None, "listen-mode", Meaning::NotSupported("see `throng serve --help`")),
-    option(None, "server", Meaning::NotSupported("steer the run with `throng ctl`")),
-    flag(None, "statsd", Meaning::NotNeeded(METRICS)),
-    option(None, "statsd-host", Meaning::NotNeeded(METRICS)),
-    option(None, "statsd-port", Meaning::NotNeeded(METRICS)),
-    option(None, "statsd-namespace", Meaning::NotNeeded(METRICS)),
-    option(None, "statsd-latency-window", Meaning::NotNeeded(METRICS)),
-    flag(Some('d'), "dump-one", Meaning::NotNeeded(TRACE)),
-    flag(None, "dump-one-in", Meaning::NotNeeded(TRACE)),
-    flag(None, "dump-one-out", Meaning::NotNeeded(TRACE)),
-    flag(None, "dump-all", Meaning::NotNeeded(TRACE)),
-    flag(None, "dump-all-in", Meaning::NotNeeded(TRACE)),
-    flag(None, "dump-all-out", Meaning::NotNeeded(TRACE)),
-    option(None, "verbose", Meaning::NotNeeded("see `throng run --help`")),
-    // Without a level: each `v` raises it by one.
-    flag(Some('v'), "verbose", Meaning::NotNeeded("see `throng run --help`")),
-    flag(Some('h'), "help", Meaning::NotNeeded("see `throng run --help`")),
-    flag(None, "version", Meaning::NotNeeded("see `throng --version`")),
-];
-
-impl Reading<'_, '_> {
-    fn message(&mut self, text: &str) -> Message {
-        Message::read(self.translator, text, &self.span, self.has_escapes)
-    }
-}
-
-fn positive_time(value: &str) -> Result<Duration, &'static str> {
-    units::time(value)
-        .filter(|time| !time.is_zero())
-        .ok_or("a time above zero, such as 500ms or 10s")
-}
+/// All options of tcpkali 1.1: letter, name, what stands behind it, and what becomes of it.
+const OPTIONS: &[OptionRow] = options! {
+    [] "ws" flag Sets;
+    [] "websocket" flag Sets;
+    ['H'] "header" value Sets;
+    ['c'] "connections" value Sets;
+    [] "connect-rate" value Sets;
+    [] "connect-timeout" value Sets;
+    [] "channel-lifetime" value Sets;
+    [] "channel-bandwidth-upstream" value Sets;
+    [] "channel-bandwidth-downstream" value NotSupported
+        "users of a scenario read as fast as they can; leave it out";
+    ['T'] "duration" value Sets;
+    [] "delay-send" value Sets;
+    ['e'] "unescape-message-args" flag Sets;
+    ['1'] "first-message" value Sets;
+    ['m'] "message" value Sets;
+    [] "first-message-file" value NotSupported MESSAGE_FILE;
+    ['f'] "message-file" value NotSupported MESSAGE_FILE;
+    ['r'] "message-rate" value Sets;
+    [] "message-stop" value NotSupported
+        "a run does not end at a message; its length is in the load";
+    [] "latency-marker" value Sets;
+    [] "latency-marker-skip" value NotSupported
+        "leave the first answers out by hand: an `expect` before the loop";
+    [] "latency-connect" flag NotNeeded "throng always measures it";
+    [] "latency-first-byte" flag NotSupported
+        "add an `expect: {bytes: 1}` with a name after the first message";
+    [] "latency-percentiles" value NotNeeded "the report has all percentiles";
+    [] "message-marker" flag NotSupported "add a `probe`: it times a message at all users";
+    [] "ssl" flag NotSupported "this version has no TLS; use a proxy before it";
+    [] "ssl-cert" value NotSupported "this version has no TLS";
+    [] "ssl-key" value NotSupported "this version has no TLS";
+    [] "nagle" value NotNeeded "throng writes each message at once";
+    [] "write-combine" value NotNeeded "throng writes each message at once";
+    [] "rcvbuf" value NotSupported "set net.ipv4.tcp_rmem on this machine";
+    [] "sndbuf" value NotSupported "set net.ipv4.tcp_wmem on this machine";
+    [] "source-ip" value NotNeeded "pass --source ADDR to `throng run`";
+    ['w'] "workers" value NotNeeded "pass --cores N to `throng run`";
+    ['l'] "listen-port" value NotSupported
+        "start a server beside it, for example `throng serve echo --port N`";
+    [] "listen-mode" value NotSupported "see `throng serve --help`";
+    [] "server" value NotSupported "steer the run with `throng ctl`";
+    [] "statsd" flag NotNeeded METRICS;
+    [] "statsd-host" value NotNeeded METRICS;
+    [] "statsd-port" value NotNeeded METRICS;
+    [] "statsd-namespace" value NotNeeded METRICS;
+    [] "statsd-latency-window" value NotNeeded METRICS;
+    ['d'] "dump-one" flag NotNeeded TRACE;
+    [] "dump-one-in" flag NotNeeded TRACE;
+    [] "dump-one-out" flag NotNeeded TRACE;
+    [] "dump-all" flag NotNeeded TRACE;
+    [] "dump-all-in" flag NotNeeded TRACE;
+    [] "dump-all-out" flag NotNeeded TRACE;
+    [] "verbose" value NotNeeded "see `throng run --help`";
+    ['v'] "verbose" flag NotNeeded "see `throng run --help`";
+    ['h'] "help" flag NotNeeded "see `throng run --help`";
+    [] "version" flag NotNeeded "see `throng --version`";
+};
 
 /// Options whose texts have escape sequences behind -e.
 const TEXTS: [&str; 4] = ["message", "first-message", "latency-marker", "header"];
 
-const A_TIME: &str = "a time such as 500ms, 10s or 1m";
 const A_RATE: &str = "a rate above zero, such as 100 or 10k";
 const MESSAGE_FILE: &str = "an import opens no file; put its text into --message";
 const METRICS: &str = "pass --metrics to `throng run`, for Prometheus";

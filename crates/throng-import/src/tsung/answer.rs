@@ -384,16 +384,9 @@ fn xpath(path: &str) -> Option<String> {
 }
 
 /// Headers that expressions look for.
-const FIELDS: [&str; 9] = [
-    "content-type",
-    "date",
-    "etag",
-    "last-modified",
-    "location",
-    "server",
-    "set-cookie",
-    "transfer-encoding",
-    "www-authenticate",
+const FIELDS: &[&str] = words![
+    "content-type" "date" "etag" "last-modified" "location" "server" "set-cookie"
+    "transfer-encoding" "www-authenticate"
 ];
 
 const ACTIONS: [&str; 7] = ["continue", "loop", "abort", "restart", "log", "dump", "abort_test"];

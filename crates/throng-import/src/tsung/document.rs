@@ -17,46 +17,42 @@ pub(super) fn parse(text: &str) -> Result<Document<'_>, Diagnostic> {
 }
 
 fn mistake(text: &str, error: &Error) -> Diagnostic {
-    let span = span(text, error);
-    match error {
-        Error::UnknownEntityReference(name, _) if is_external(text, name) => {
-            let title = format!("the entity `{name}` is in another file");
-            let label = "expected its text here: an import opens no other file";
-            Diagnostic::new(span, title, label)
-        }
+    let (title, label) = match error {
+        Error::UnknownEntityReference(name, _) if is_external(text, name) => (
+            format!("the entity `{name}` is in another file"),
+            "expected its text here: an import opens no other file".to_owned(),
+        ),
         Error::UnknownEntityReference(name, _) => {
-            let title = format!("there is no entity `{name}`");
-            Diagnostic::new(span, title, "expected `&amp;` for a plain `&`")
+            (format!("there is no entity `{name}`"), "expected `&amp;` for a plain `&`".to_owned())
         }
-        Error::EntityReferenceLoop(_) => {
-            let label = "expected at most 10 levels, and 255 references in one";
-            Diagnostic::new(span, "entities refer to one another too often", label)
-        }
-        Error::NodesLimitReached => {
-            let label = format!("expected at most {NODES_MAX} elements and texts");
-            Diagnostic::new(span, "the file is too large", label)
-        }
+        Error::EntityReferenceLoop(_) => (
+            "entities refer to one another too often".to_owned(),
+            "expected at most 10 levels, and 255 references in one".to_owned(),
+        ),
+        Error::NodesLimitReached => (
+            "the file is too large".to_owned(),
+            format!("expected at most {NODES_MAX} elements and texts"),
+        ),
         Error::UnexpectedCloseTag(expected, found, _) => {
-            let title = format!("`</{found}>` closes nothing");
-            Diagnostic::new(span, title, format!("expected `</{expected}>`"))
+            (format!("`</{found}>` closes nothing"), format!("expected `</{expected}>`"))
         }
-        Error::UnclosedRootNode | Error::UnexpectedEndOfStream => {
-            let label = "expected the end tags of the open elements";
-            Diagnostic::new(span, "the file ends in the middle", label)
-        }
+        Error::UnclosedRootNode | Error::UnexpectedEndOfStream => (
+            "the file ends in the middle".to_owned(),
+            "expected the end tags of the open elements".to_owned(),
+        ),
         Error::DuplicatedAttribute(name, _) => {
-            let title = format!("`{name}` is written twice");
-            Diagnostic::new(span, title, "expected it once")
+            (format!("`{name}` is written twice"), "expected it once".to_owned())
         }
         Error::InvalidComment(_) => {
-            Diagnostic::new(span, "this comment cannot be read", "expected no `--` in it")
+            ("this comment cannot be read".to_owned(), "expected no `--` in it".to_owned())
         }
         error => {
             let message = error.to_string();
             let reason = message.split(" at ").next().unwrap_or(&message).to_owned();
-            Diagnostic::new(span, "this is not XML", reason)
+            ("this is not XML".to_owned(), reason)
         }
-    }
+    };
+    Diagnostic::new(span(text, error), title, label)
 }
 
 /// Reports whether the document type says that the text of this entity is in another file.

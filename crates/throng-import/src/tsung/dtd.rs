@@ -9,8 +9,7 @@ use crate::translator::Translator;
 pub(super) fn check(translator: &mut Translator<'_>, root: Element<'_>) -> bool {
     if let Some(deep) = root.deeper_than(DEPTH_MAX) {
         let label = format!("expected at most {DEPTH_MAX} levels");
-        translator.mistake(&deep.span(), "elements are nested too deep", label);
-        return false;
+        return translator.fail(&deep.span(), "elements are nested too deep", label);
     }
     check_element(translator, root);
     true
@@ -57,70 +56,61 @@ const DEPTH_MAX: usize = 40;
 const ACTIONS: &str = "request thinktime transaction setdynvars for foreach repeat if change_type \
                        set_option interaction abort while until";
 
+macro_rules! elements {
+    ($( $name:literal $children:literal $attributes:literal; )+) => {
+        &[$( ($name, $children, $attributes) ),+]
+    };
+}
+
 /// Name, elements in it, and attributes. An element that has no row is of an unsupported protocol.
-const ELEMENTS: &[(&str, &str, &str)] = &[
-    (
-        "tsung",
-        "information clients servers monitoring load options sessions",
-        "loglevel version dumptraffic backend",
-    ),
-    ("information", "name description username organisation", ""),
-    ("clients", "client", ""),
-    ("client", "ip iprange", "host weight maxusers cpu use_controller_vm type batch scan_intf"),
-    ("ip", "", "value scan"),
-    ("iprange", "", "value version"),
-    ("servers", "server", ""),
-    ("server", "", "host port type weight"),
-    ("load", "arrivalphase user", "duration unit loop"),
-    ("arrivalphase", "users session_setup", "phase duration unit wait_all_sessions_end"),
-    ("users", "", "interarrival arrivalrate unit maxnumber"),
-    ("session_setup", "", "name probability weight"),
-    ("user", "", "session start_time unit"),
-    ("options", "option", ""),
-    ("option", "user_agent", "name value type override random min max id"),
-    ("user_agent", "", "probability"),
-    ("sessions", "session", ""),
-    ("session", "actions", "name type probability weight persistent bidi"),
-    (
-        "request",
-        "match dyn_variable http raw websocket jabber pgsql ldap mysql fs shell job amqp mqtt",
-        "subst tag",
-    ),
-    ("thinktime", "", "value random min max"),
-    ("transaction", "actions", "name"),
-    ("for", "actions", "from to incr var"),
-    ("foreach", "actions", "name in include exclude"),
-    ("repeat", "actions", "name max_repeat"),
-    ("while", "", "var eq neq gt gte lt lte"),
-    ("until", "", "var eq neq gt gte lt lte"),
-    ("if", "actions", "var eq neq gt gte lt lte"),
-    ("change_type", "", "new_type host port server_type store restore bidi"),
-    ("set_option", "user_agent certificate", "name value type min max id"),
-    ("interaction", "", "action id"),
-    ("abort", "", "type"),
-    (
-        "match",
-        "",
+const ELEMENTS: &[(&str, &str, &str)] = elements! {
+    "tsung" "information clients servers monitoring load options sessions"
+        "loglevel version dumptraffic backend";
+    "information" "name description username organisation" "";
+    "clients" "client" "";
+    "client" "ip iprange" "host weight maxusers cpu use_controller_vm type batch scan_intf";
+    "ip" "" "value scan";
+    "iprange" "" "value version";
+    "servers" "server" "";
+    "server" "" "host port type weight";
+    "load" "arrivalphase user" "duration unit loop";
+    "arrivalphase" "users session_setup" "phase duration unit wait_all_sessions_end";
+    "users" "" "interarrival arrivalrate unit maxnumber";
+    "session_setup" "" "name probability weight";
+    "user" "" "session start_time unit";
+    "options" "option" "";
+    "option" "user_agent" "name value type override random min max id";
+    "user_agent" "" "probability";
+    "sessions" "session" "";
+    "session" "actions" "name type probability weight persistent bidi";
+    "request" "match dyn_variable http raw websocket jabber pgsql ldap mysql fs shell job amqp mqtt"
+        "subst tag";
+    "thinktime" "" "value random min max";
+    "transaction" "actions" "name";
+    "for" "actions" "from to incr var";
+    "foreach" "actions" "name in include exclude";
+    "repeat" "actions" "name max_repeat";
+    "while" "" "var eq neq gt gte lt lte";
+    "until" "" "var eq neq gt gte lt lte";
+    "if" "actions" "var eq neq gt gte lt lte";
+    "change_type" "" "new_type host port server_type store restore bidi";
+    "set_option" "user_agent certificate" "name value type min max id";
+    "interaction" "" "action id";
+    "abort" "" "type";
+    "match" ""
         "do when subst name max_loop sleep_loop loop_back max_restart skip_headers \
-         apply_to_content",
-    ),
-    ("dyn_variable", "", "name re xpath jsonpath header pgsql_expr regexp decode"),
-    (
-        "setdynvars",
-        "var",
-        "sourcetype callback code fileid order delimiter length start end from jsonpath value \
-         host port",
-    ),
-    ("var", "", "name"),
-    ("raw", "", "ack data datasize"),
-    ("websocket", "http_header", "type path origin subprotocols frame ack"),
-    (
-        "http",
-        "oauth www_authenticate soap http_header add_cookie",
-        "url method version contents contents_from_file content_type if_modified_since",
-    ),
-    ("http_header", "", "name value encoding"),
-    ("add_cookie", "", "key value domain path"),
-    ("www_authenticate", "", "userid passwd type realm nonce opaque cnonce nc qop"),
-    ("soap", "", "action"),
-];
+         apply_to_content";
+    "dyn_variable" "" "name re xpath jsonpath header pgsql_expr regexp decode";
+    "setdynvars" "var"
+        "sourcetype callback code fileid order delimiter length start end from jsonpath value host \
+         port";
+    "var" "" "name";
+    "raw" "" "ack data datasize";
+    "websocket" "http_header" "type path origin subprotocols frame ack";
+    "http" "oauth www_authenticate soap http_header add_cookie"
+        "url method version contents contents_from_file content_type if_modified_since";
+    "http_header" "" "name value encoding";
+    "add_cookie" "" "key value domain path";
+    "www_authenticate" "" "userid passwd type realm nonce opaque cnonce nc qop";
+    "soap" "" "action";
+};

@@ -46,7 +46,7 @@ impl<'d> TsungServer<'d> {
             translator.integer(server, "port", 1..=65535).map(|_| port.value.trim())
         });
         let kind = translator.require(server, "type", "tcp");
-        let kind = kind.and_then(|_| translator.word(server, "type", &TYPES))?;
+        let kind = kind.and_then(|_| translator.word(server, "type", TYPES))?;
         unit_free_number(translator, server, "weight");
         let (host, port) = host.zip(port)?;
         if is_first {
@@ -163,18 +163,8 @@ pub(super) fn read_others(translator: &mut Translator<'_>, root: Element<'_>) ->
     texts.filter(|text| !text.is_empty()).collect()
 }
 
-const TYPES: [&str; 11] = [
-    "tcp",
-    "tcp6",
-    "ssl",
-    "ssl6",
-    "udp",
-    "udp6",
-    "erlang",
-    "bosh",
-    "bosh_ssl",
-    "websocket",
-    "websocket_ssl",
+const TYPES: &[&str] = words![
+    "tcp" "tcp6" "ssl" "ssl6" "udp" "udp6" "erlang" "bosh" "bosh_ssl" "websocket" "websocket_ssl"
 ];
 
 /// What becomes of the machines of the generator.

@@ -9,6 +9,8 @@ use super::request::NO_VARIABLES;
 use super::steps::StepsReader;
 use super::variables::literal;
 use crate::headers::Headers;
+use crate::request::{Expectation, Request};
+use crate::step;
 use crate::text::{base64, escape};
 use crate::weights::Weights;
 use crate::yaml::Yaml;
@@ -24,7 +26,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let span = http.span();
         let url = self.translator.require(http, "url", "/");
         let answer = self.answer(request, true);
-        let method = self.translator.word(http, "method", &METHODS);
+        let method = self.translator.word(http, "method", METHODS);
         if http.get("method").is_some() && method.is_none() {
             return Vec::new();
         }
@@ -32,8 +34,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let step = match method {
             "HEAD" if answer.looks_at_body() => {
                 let remedy = "the answer to a HEAD has no body: look at its headers, or take GET";
-                self.translator.not_supported(&span, "http method HEAD", remedy);
-                return Vec::new();
+                return self.translator.omit(&span, "http method HEAD", remedy);
             }
             "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" => {
                 method.to_ascii_lowercase()
@@ -42,8 +43,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let remedy = "a scenario has `get`, `head`, `post`, `put`, `patch`, `delete` and \
                               `options`; take one of them";
                 let construct = format!("http method {method}");
-                self.translator.not_supported(&span, construct, remedy);
-                return Vec::new();
+                return self.translator.omit(&span, construct, remedy);
             }
         };
         let Some(path) = url.and_then(|url| self.path_of(&url, subst != "false")) else {
@@ -52,32 +52,31 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let mut steps = self.close();
         let mut headers = self.headers(http, subst != "false", method);
         steps.append(&mut self.sets);
-        let mut parts = Vec::new();
-        if let Some(body) = self.contents(http, subst, method) {
-            parts.push(("body", Yaml::text(body)));
+        let contents = self.contents(http, subst, method);
+        let body = contents.map(|body| ("body", Yaml::text(body)));
+        if body.is_some() {
             headers.add("content-type", FORM);
         }
-        if let Some(headers) = headers.write() {
-            parts.insert(0, ("headers", headers));
-        }
-        // tsung takes any status.
-        let status = match answer.status {
-            Some(status) => Yaml::plain(status),
-            None => Yaml::list(["2xx", "3xx", "4xx", "5xx"].map(Yaml::plain)),
+        let statuses = match answer.status {
+            Some(status) => vec![status],
+            // tsung takes any status.
+            None => ["2xx", "3xx", "4xx", "5xx"].map(str::to_owned).into(),
         };
-        let expect = match answer.regex {
-            Some(regex) => Yaml::map([("status", status), ("regex", Yaml::text(regex))]),
-            None => status,
-        };
-        parts.push(("expect", expect));
-        if !answer.captures.is_empty() {
-            self.captures = true;
-            parts.push(("capture", Yaml::map(answer.captures)));
-        }
-        parts.insert(0, ("path", Yaml::text(path)));
-        parts.push(self.timeout());
+        let of_body = answer.regex.map(|regex| ("regex", Yaml::text(regex)));
+        let expect = Expectation { statuses, body: of_body };
+        self.captures |= !answer.captures.is_empty();
         self.translator.translated(&span, "http");
-        steps.push(Yaml::entry(&step, Yaml::map(parts)));
+        let request = Request {
+            method: step,
+            path,
+            name: None,
+            headers,
+            body,
+            expect,
+            captures: answer.captures,
+            timeout: Some(self.options.idle_timeout),
+        };
+        steps.push(request.write());
         steps
     }
 
@@ -91,8 +90,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let is_own = host == own || self.server.port == "80" && host == self.server.host;
             if !text.starts_with("http://") || !is_own {
                 let remedy = "a scenario has one target; make a scenario of each server";
-                self.translator.not_supported(&url.span, "http url", remedy);
-                return None;
+                return self.translator.omit(&url.span, "http url", remedy);
             }
             path = if behind.is_empty() { "/" } else { behind };
         }
@@ -307,51 +305,25 @@ impl<'d> StepsReader<'_, '_, 'd> {
             return None;
         }
         let shares: Vec<_> = agents.iter().map(|(share, _)| *share).collect();
-        let choice = |((_, agent), weight): (&(f64, String), u32)| {
-            let set = Yaml::map([(AGENT, Yaml::text(escape(agent)))]);
-            let steps = Yaml::list([Yaml::entry("set", set)]);
-            Yaml::map([("weight", Yaml::plain(weight)), ("do", steps)])
+        let set = |((_, agent), weight): (&(f64, String), u32)| {
+            (weight, step::set_all(vec![(AGENT, Yaml::text(escape(agent)))]))
         };
-        let choices = agents.iter().zip(Weights::of_shares(&shares).each).map(choice);
-        Some(Yaml::entry("choose", Yaml::list(choices)))
+        Some(step::choose(agents.iter().zip(Weights::of_shares(&shares).each).map(set)))
     }
 }
 
-const METHODS: [&str; 20] = [
-    "GET",
-    "POST",
-    "PUT",
-    "DELETE",
-    "HEAD",
-    "PATCH",
-    "OPTIONS",
-    "PURGE",
-    "PROPFIND",
-    "PROPPATCH",
-    "COPY",
-    "MOVE",
-    "LOCK",
-    "UNLOCK",
-    "MKCOL",
-    "MKACTIVITY",
-    "REPORT",
-    "VERSION-CONTROL",
-    "MERGE",
-    "CHECKOUT",
+const METHODS: &[&str] = words![
+    "GET" "POST" "PUT" "DELETE" "HEAD" "PATCH" "OPTIONS" "PURGE" "PROPFIND" "PROPPATCH" "COPY"
+    "MOVE" "LOCK" "UNLOCK" "MKCOL" "MKACTIVITY" "REPORT" "VERSION-CONTROL" "MERGE" "CHECKOUT"
 ];
 
 /// Methods of requests with a body, which may be empty.
 const BODY_METHODS: [&str; 4] = ["POST", "PUT", "PATCH", "DELETE"];
 
 /// Headers of a handshake that tsung sets itself.
-const UPGRADE_FIELDS: [&str; 7] = [
-    "host",
-    "upgrade",
-    "connection",
-    "origin",
-    "sec-websocket-key",
-    "sec-websocket-version",
-    "sec-websocket-protocol",
+const UPGRADE_FIELDS: &[&str] = words![
+    "host" "upgrade" "connection" "origin" "sec-websocket-key" "sec-websocket-version"
+    "sec-websocket-protocol"
 ];
 
 /// The header with the name of a browser.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
 
-use super::comments::with_comments;
 use super::element::{Child, Element};
 use super::think::{SECONDS_MAX, StepsTime, seconds};
 use crate::phase::{self, Arrivals};
@@ -51,8 +50,7 @@ impl<'d> Load<'d> {
     pub(super) fn read(translator: &mut Translator<'_>, root: Element<'d>) -> Option<Self> {
         let Some(element) = root.child("load") else {
             let label = "expected `<load>` with its phases";
-            translator.mistake(&root.span(), "there is no load", label);
-            return None;
+            return translator.fail(&root.span(), "there is no load", label);
         };
         let mistakes = translator.mistakes.len();
         let turns = translator.integer(element, "loop", 0..=PHASES_MAX as u64 - 1).unwrap_or(0) + 1;
@@ -248,8 +246,7 @@ impl<'d> Load<'d> {
 impl LoadPhase {
     fn write(&self, span: Duration) -> Yaml {
         let arrivals = Arrivals::random(&self.rate.text, span).most(self.most);
-        let phase = Arrivals { is_even: self.is_even, ..arrivals }.write();
-        with_comments(phase, &self.comments)
+        Arrivals { is_even: self.is_even, ..arrivals }.write().comments(&self.comments)
     }
 }
 
@@ -297,19 +294,16 @@ fn read_rate(translator: &mut Translator<'_>, users: Element<'_>) -> Option<Rate
         }
         (Some(_), Some(second)) => {
             let label = "expected one of `arrivalrate` and `interarrival`";
-            translator.mistake(&second.span, "the rate is written twice", label);
-            return None;
+            return translator.fail(&second.span, "the rate is written twice", label);
         }
         (None, None) => {
             let label = "expected `arrivalrate` or `interarrival`";
-            translator.mistake(&users.span(), "these users have no rate", label);
-            return None;
+            return translator.fail(&users.span(), "these users have no rate", label);
         }
     };
     if !(RATE_MIN..=RATE_MAX).contains(&per_second) {
         let label = "expected from one in a few months to a thousand million a second";
-        translator.mistake(&users.span(), "this rate is out of range", label);
-        return None;
+        return translator.fail(&users.span(), "this rate is out of range", label);
     }
     Some(Rate::new(per_second, unit))
 }
@@ -330,8 +324,7 @@ fn read_span(
     if !(1e-3..=SECONDS_MAX).contains(&value) {
         let span = element.get(name).map_or(element.span(), |found| found.span);
         let label = "expected from a millisecond to a year";
-        translator.mistake(&span, format!("this `{name}` is out of range"), label);
-        return None;
+        return translator.fail(&span, format!("this `{name}` is out of range"), label);
     }
     Some(seconds(value))
 }

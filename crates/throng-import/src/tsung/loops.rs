@@ -334,14 +334,12 @@ impl<'d> StepsReader<'_, '_, 'd> {
             RELATIONS.iter().filter_map(|row| Some((row, element.get(row.0)?))).collect();
         let [((relation, holds, fails), value)] = &given[..] else {
             let label = "expected one of eq, neq, gt, gte, lt and lte";
-            self.translator.mistake(&span, "this comparison has not one relation", label);
-            return None;
+            return self.translator.fail(&span, "this comparison has not one relation", label);
         };
         if name.value.contains('[') {
             let remedy = "a user of throng keeps texts, and no lists; the scenario takes the \
                           steps always";
-            self.translator.not_supported(&span, element.with("var"), remedy);
-            return None;
+            return self.translator.omit(&span, element.with("var"), remedy);
         }
         let Some(known) = self.variables.find(name.value.trim()).map(str::to_owned) else {
             let why = "no step before it sets the variable: tsung goes through the steps once, \
@@ -359,8 +357,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         if right.is_empty() || has_relation || right.starts_with("$${") {
             let remedy = "a condition compares with a text that is not empty and has none of \
                           `< > = ! { }`; the scenario takes the steps always";
-            self.translator.not_supported(&span, element.name(), remedy);
-            return None;
+            return self.translator.omit(&span, element.name(), remedy);
         }
         Some(Condition {
             holds: format!("${{{known}}} {holds} {right}"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::element::{Attribute, Element};
 use super::think::{SECONDS_MAX, ThinkKind, seconds};
 use crate::expected::near_or;
-use crate::row::{Row, approximated, not_needed, not_supported};
+use crate::row::Row;
 use crate::translator::Translator;
 
 /// The options that concern the traffic.
@@ -134,7 +134,7 @@ impl<'d> Options<'d> {
             }
             _ => {
                 let known = OPTIONS.iter().filter_map(|row| row.construct.strip_prefix("option "));
-                let known = known.chain(KNOWN);
+                let known = known.chain(KNOWN.iter().copied());
                 let label =
                     near_or(name, known, "expected an option of tsung, such as `thinktime`");
                 let title = format!("tsung has no option `{name}`");
@@ -221,8 +221,7 @@ pub(super) fn read_range(
     let (low, high) = low.zip(high)?;
     if low > high || high == 0 {
         let label = format!("expected `max` to be at least {}", low.max(1));
-        translator.mistake(&element.span(), "no time is between these bounds", label);
-        return None;
+        return translator.fail(&element.span(), "no time is between these bounds", label);
     }
     Some((low as f64, high as f64))
 }
@@ -240,62 +239,32 @@ pub(super) fn milliseconds(
 }
 
 /// Options that become the same in each file.
-pub(super) const OPTIONS: &[Row] = &[
-    not_needed("option hibernate", "it saves memory of tsung's", PARSE),
-    not_needed(
-        "option ports_range",
-        "throng uses all ports of the kernel's range; `throng run --source ADDRESS \
-         --source-ports MIN-MAX` sets another one",
-        PARSE,
-    ),
-    not_needed(
-        "option seed",
-        "`throng run --seed N` sets it; the same seed gives the same run",
-        PARSE,
-    ),
-    not_needed("option tcp_rcv_buffer", BUFFERS, PARSE),
-    not_needed("option tcp_snd_buffer", BUFFERS, PARSE),
-    not_needed("option udp_rcv_buffer", BUFFERS, PARSE),
-    not_needed("option udp_snd_buffer", BUFFERS, PARSE),
-    not_needed("option tcp_reuseaddr", SOCKETS, PARSE),
-    not_needed("option tcp_reuseport", SOCKETS, PARSE),
-    not_needed("option ip_transparent", SOCKETS, PARSE),
-    not_needed("option ip_bind_address_no_port", SOCKETS, PARSE),
-    not_needed("option ssl_ciphers", TLS, PARSE),
-    not_needed("option ssl_versions", TLS, PARSE),
-    not_needed("option ssl_reuse_sessions", TLS, PARSE),
-    not_needed("option ssl_disable_sni", TLS, PARSE),
-    not_needed("option bosh_path", OTHER_PROTOCOL, PARSE),
-    not_needed("option userid_max", OTHER_PROTOCOL, PARSE),
-    not_needed("option domain", OTHER_PROTOCOL, PARSE),
-    not_needed("option username", OTHER_PROTOCOL, PARSE),
-    not_needed("option passwd", OTHER_PROTOCOL, PARSE),
-    not_needed("option password", OTHER_PROTOCOL, PARSE),
-    not_needed("option random_from_fileid", OTHER_PROTOCOL, PARSE),
-    not_needed("option offline_from_fileid", OTHER_PROTOCOL, PARSE),
-    not_needed("option fileid_delimiter", OTHER_PROTOCOL, PARSE),
-    not_needed("option muc_service", OTHER_PROTOCOL, PARSE),
-    not_needed("option pubsub_service", OTHER_PROTOCOL, PARSE),
-    not_needed("option heartbeat", OTHER_PROTOCOL, PARSE),
-    not_needed("option job_notify_port", OTHER_PROTOCOL, PARSE),
-    not_needed(
-        "option max_ssh_startup_per_core",
-        "throng needs no ssh; start it on each machine",
-        PARSE,
-    ),
-    approximated("option max_retries", RETRIES, "ts_client:handle_next_request"),
-    approximated("option retry_timeout", RETRIES, "ts_client:handle_next_request"),
-    not_supported(
-        "option rate_limit",
-        "throng does not slow down its reading; `limits` are for messages and connects",
-        "ts_client:token_bucket",
-    ),
-    not_supported(
-        "option http_use_server_as_proxy",
-        "throng sends requests to the target itself; make the target's address that of the server",
-        PARSE,
-    ),
-];
+pub(super) const OPTIONS: &[Row] = rows! {
+    "option hibernate" NotNeeded PARSE => "it saves memory of tsung's";
+    "option ports_range" NotNeeded PARSE =>
+        "throng uses all ports of the kernel's range; `throng run --source ADDRESS --source-ports \
+         MIN-MAX` sets another one";
+    "option seed" NotNeeded PARSE =>
+        "`throng run --seed N` sets it; the same seed gives the same run";
+    "option tcp_rcv_buffer" "option tcp_snd_buffer" "option udp_rcv_buffer" "option udp_snd_buffer"
+        NotNeeded PARSE => BUFFERS;
+    "option tcp_reuseaddr" "option tcp_reuseport" "option ip_transparent"
+        "option ip_bind_address_no_port" NotNeeded PARSE => SOCKETS;
+    "option ssl_ciphers" "option ssl_versions" "option ssl_reuse_sessions" "option ssl_disable_sni"
+        NotNeeded PARSE => TLS;
+    "option bosh_path" "option userid_max" "option domain" "option username" "option passwd"
+        "option password" "option random_from_fileid" "option offline_from_fileid"
+        "option fileid_delimiter" "option muc_service" "option pubsub_service" "option heartbeat"
+        "option job_notify_port" NotNeeded PARSE => OTHER_PROTOCOL;
+    "option max_ssh_startup_per_core" NotNeeded PARSE =>
+        "throng needs no ssh; start it on each machine";
+    "option max_retries" "option retry_timeout" Approximated "ts_client:handle_next_request" =>
+        RETRIES;
+    "option rate_limit" NotSupported "ts_client:token_bucket" =>
+        "throng does not slow down its reading; `limits` are for messages and connects";
+    "option http_use_server_as_proxy" NotSupported PARSE =>
+        "throng sends requests to the target itself; make the target's address that of the server";
+};
 
 const PARSE: &str = "ts_config:parse option";
 
@@ -310,17 +279,8 @@ const TLS: &str = "this version of throng has no TLS";
 const OTHER_PROTOCOL: &str = "it is for a protocol that throng does not speak";
 
 /// The other options.
-const KNOWN: [&str; 12] = [
-    "thinktime",
-    "connect_timeout",
-    "idle_timeout",
-    "global_ack_timeout",
-    "global_number",
-    "user_agent",
-    "file_server",
-    "local_file_server",
-    "websocket_path",
-    "websocket_frame",
-    "websocket_origin",
-    "websocket_subprotocols",
+const KNOWN: &[&str] = words![
+    "thinktime" "connect_timeout" "idle_timeout" "global_ack_timeout" "global_number" "user_agent"
+    "file_server" "local_file_server" "websocket_path" "websocket_frame" "websocket_origin"
+    "websocket_subprotocols"
 ];

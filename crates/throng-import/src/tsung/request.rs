@@ -36,20 +36,21 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let Some(element) = protocols.next() else {
             let title = "this request sends nothing";
             let label = format!("expected `<{name} .../>` in it");
-            self.translator.mistake(&request.span(), title, label);
-            return Vec::new();
+            return self.translator.fail(&request.span(), title, label);
         };
         if let Some(second) = protocols.next() {
             let label = "expected one for each `request`";
-            self.translator.mistake(&second.span(), "this request sends something already", label);
-            return Vec::new();
+            return self.translator.fail(
+                &second.span(),
+                "this request sends something already",
+                label,
+            );
         }
         self.check_order(request);
         if element.name() != name {
             let title = format!("`{}` is no request of this session", element.name());
             let label = format!("expected `{name}`, which its type sends");
-            self.translator.mistake(&element.span(), title, label);
-            return Vec::new();
+            return self.translator.fail(&element.span(), title, label);
         }
         let mut steps = match self.plugin {
             Plugin::Raw => self.raw(request, element, subst == "true"),
@@ -124,8 +125,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             (None, Some(size)) if subst && size.value.contains("%%") => {
                 let remedy = "the size of a message has no variables; write it";
-                self.translator.not_supported(&span, "raw datasize", remedy);
-                None
+                self.translator.omit(&span, "raw datasize", remedy)
             }
             (None, Some(_)) => {
                 let bytes = self.translator.integer(raw, "datasize", 1..=BYTES_MAX)?;
@@ -139,13 +139,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
             }
             (Some(_), Some(size)) => {
                 let label = "expected one of `data` and `datasize`";
-                self.translator.mistake(&size.span, "this message has two contents", label);
-                None
+                self.translator.fail(&size.span, "this message has two contents", label)
             }
             (None, None) => {
                 let label = "expected `data=\"...\"` or `datasize=\"...\"`";
-                self.translator.mistake(&span, "this request has no data", label);
-                None
+                self.translator.fail(&span, "this request has no data", label)
             }
         }
     }
@@ -379,36 +377,25 @@ impl<'d> StepsReader<'_, '_, 'd> {
 
     fn send(&mut self, payload: Payload, waits: bool) -> Yaml {
         let is_web = self.wire == Wire::WebSocket;
-        let (key, value) = match payload {
-            Payload::Text(text) if waits || !self.expects => {
-                return Yaml::entry("send", Yaml::text(text));
-            }
+        let payload = match payload {
             Payload::Text(text) => ("text", Yaml::text(text)),
             Payload::Hex(hex) => (if is_web { "binary" } else { "hex" }, Yaml::text(hex)),
             Payload::Random(bytes) => ("random", Yaml::plain(bytes)),
         };
-        let mut send = vec![(key, value)];
-        if !waits && self.expects {
-            send.push(("reply", Yaml::plain(false)));
-        }
-        Yaml::entry("send", Yaml::map(send))
+        step::send(payload, waits || !self.expects)
     }
 
     fn expect(&mut self, answer: Answer) -> Yaml {
-        let mut expect = match (answer.regex, self.wire) {
-            (Some(regex), Wire::WebSocket) => vec![("regex", Yaml::text(regex))],
+        let pattern = match (answer.regex, self.wire) {
+            (Some(regex), Wire::WebSocket) => ("regex", Yaml::text(regex)),
             // A stream has no ends of messages: the answer is a line.
             _ if self.wire == Wire::Tcp && !answer.captures.is_empty() => {
-                vec![("until", Yaml::text("\n"))]
+                ("until", Yaml::text("\n"))
             }
-            _ => vec![self.anything()],
+            _ => self.anything(),
         };
-        if !answer.captures.is_empty() {
-            self.captures = true;
-            expect.push(("capture", Yaml::map(answer.captures)));
-        }
-        expect.push(self.timeout());
-        Yaml::entry("expect", Yaml::map(expect))
+        self.captures |= !answer.captures.is_empty();
+        step::await_message("expect", pattern, &answer.captures, self.options.idle_timeout)
     }
 
     /// Says what the scenario takes for an answer.
@@ -434,8 +421,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
     fn sendable(&mut self, text: String, span: &Range<usize>) -> Option<String> {
         if text.is_empty() {
             let remedy = "an empty message cannot be sent; take it out";
-            self.translator.not_supported(span, "empty message", remedy);
-            return None;
+            return self.translator.omit(span, "empty message", remedy);
         }
         Some(text)
     }

@@ -50,8 +50,7 @@ impl<'d> Sessions<'d> {
     ) -> Option<Self> {
         let Some(sessions) = root.child("sessions") else {
             let label = "expected `<sessions>` with a `session` in it";
-            translator.mistake(&root.span(), "there is no session", label);
-            return None;
+            return translator.fail(&root.span(), "there is no session", label);
         };
         let mistakes = translator.mistakes.len();
         let list = sessions.elements();
@@ -72,8 +71,7 @@ impl<'d> Sessions<'d> {
         let Some(wire) = wire else {
             let label = "expected a session of type ts_raw, ts_websocket or ts_http that has users";
             let title = "throng speaks the protocol of no session";
-            translator.mistake(&all[0].element.span(), title, label);
-            return None;
+            return translator.fail(&all[0].element.span(), title, label);
         };
         let kept = keep(translator, all, wire);
         let weight_total = kept.iter().map(|session| u64::from(session.weight)).sum();
@@ -183,7 +181,7 @@ impl<'d> Written<'d> {
     ) -> Option<Self> {
         let name = translator.require(element, "name", "login");
         let kind = translator.require(element, "type", "ts_websocket");
-        let kind = kind.and_then(|_| translator.word(element, "type", &TYPES));
+        let kind = kind.and_then(|_| translator.word(element, "type", TYPES));
         let share = read_share(translator, element);
         for (attribute, why) in [
             ("bidi", "a user of throng reads whatever comes, at any time"),
@@ -218,13 +216,11 @@ fn read_share(translator: &mut Translator<'_>, element: Element<'_>) -> Option<f
         (None, Some(_)) => translator.number(element, "weight", 0.0..=1e9),
         (Some(_), Some(second)) => {
             let label = "expected one of `probability` and `weight`";
-            translator.mistake(&second.span, "this session has two shares", label);
-            None
+            translator.fail(&second.span, "this session has two shares", label)
         }
         (None, None) => {
             let label = "expected `probability=\"...\"` or `weight=\"...\"`";
-            translator.mistake(&element.span(), "this session has no share of the users", label);
-            None
+            translator.fail(&element.span(), "this session has no share of the users", label)
         }
     }
 }
@@ -347,18 +343,7 @@ fn keep<'d>(
 /// Most names of sessions that a note lists.
 const NAMES_SHOWN_MAX: usize = 8;
 
-const TYPES: [&str; 13] = [
-    "ts_http",
-    "ts_raw",
-    "ts_websocket",
-    "ts_jabber",
-    "ts_pgsql",
-    "ts_mysql",
-    "ts_ldap",
-    "ts_webdav",
-    "ts_fs",
-    "ts_shell",
-    "ts_job",
-    "ts_amqp",
-    "ts_mqtt",
+const TYPES: &[&str] = words![
+    "ts_http" "ts_raw" "ts_websocket" "ts_jabber" "ts_pgsql" "ts_mysql" "ts_ldap" "ts_webdav"
+    "ts_fs" "ts_shell" "ts_job" "ts_amqp" "ts_mqtt"
 ];

@@ -5,6 +5,7 @@ use super::request::NO_VARIABLES;
 use super::steps::StepsReader;
 use super::variables::{function_value, literal, plain_name};
 use crate::data_file::is_delimiter;
+use crate::step;
 use crate::text::{RANDOM_CHARS_MAX, escape, random_digits};
 use crate::yaml::Yaml;
 
@@ -12,7 +13,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
     /// Translates `setdynvars`.
     pub(super) fn setdynvars(&mut self, element: Element<'d>) -> Vec<Yaml> {
         let found = self.translator.require(element, "sourcetype", "file");
-        let kind = found.and_then(|_| self.translator.word(element, "sourcetype", &SOURCES));
+        let kind = found.and_then(|_| self.translator.word(element, "sourcetype", SOURCES));
         let Some(kind) = kind else { return Vec::new() };
         let names: Vec<_> = element
             .elements()
@@ -22,8 +23,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             .collect();
         if names.is_empty() {
             let label = "expected `<var name=\"...\"/>` in it";
-            self.translator.mistake(&element.span(), "no variable is set", label);
-            return Vec::new();
+            return self.translator.fail(&element.span(), "no variable is set", label);
         }
         match kind {
             "file" | "local_file" => self.file(element, kind, &names),
@@ -35,8 +35,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 let (low, high) = (number(self, "start", 1), number(self, "end", 10));
                 if low > high {
                     let label = format!("expected `end` to be at least {low}");
-                    self.translator.mistake(&element.span(), "the range is empty", label);
-                    return Vec::new();
+                    return self.translator.fail(&element.span(), "the range is empty", label);
                 }
                 self.translator.translated(&element.span(), label(kind));
                 let set = self.set_to(&names, &format!("${{random({low},{high})}}"));
@@ -100,7 +99,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
                 stored.push((name, Yaml::text(value)));
             }
         }
-        vec![Yaml::entry("set", Yaml::map(stored))]
+        vec![step::set_all(stored)]
     }
 
     /// Returns steps that store the values under the first names. The other names get empty texts,
@@ -117,8 +116,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             let span = element.get("fileid").map_or(element.span(), |found| found.span);
             let title = format!("there is no file `{id}`");
             let label = format!("expected an option `file_server` with `id=\"{id}\"`");
-            self.translator.mistake(&span, title, label);
-            return Vec::new();
+            return self.translator.fail(&span, title, label);
         };
         let order = self.translator.word(element, "order", &["iter", "random"]);
         let is_random = order == Some("random") || kind == "local_file";
@@ -126,8 +124,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         if !is_delimiter(delimiter) {
             let span = element.get("delimiter").map_or(element.span(), |found| found.span);
             let label = "expected one character, such as `;`";
-            self.translator.mistake(&span, "this delimiter cannot be used", label);
-            return Vec::new();
+            return self.translator.fail(&span, "this delimiter cannot be used", label);
         }
         let mut columns = Vec::<String>::new();
         for name in names {
@@ -138,15 +135,13 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
         if columns.len() > COLUMNS_MAX {
             let label = format!("expected at most {COLUMNS_MAX}");
-            self.translator.mistake(&element.span(), "too many variables", label);
-            return Vec::new();
+            return self.translator.fail(&element.span(), "too many variables", label);
         }
         let Some(table) =
             self.shared.tables.add(id, &path, columns.clone(), (delimiter, is_random))
         else {
             let label = "expected at most 16 files, each with its variables";
-            self.translator.mistake(&element.span(), "too many data files", label);
-            return Vec::new();
+            return self.translator.fail(&element.span(), "too many data files", label);
         };
         for (name, column) in names.iter().zip(&columns) {
             self.variables.bind(name, format!("{table}.{column}"));
@@ -174,17 +169,9 @@ fn label(kind: &str) -> String {
     format!("setdynvars {kind}")
 }
 
-const SOURCES: [&str; 10] = [
-    "file",
-    "local_file",
-    "random_number",
-    "random_string",
-    "urandom_string",
-    "value",
-    "jsonpath",
-    "server",
-    "erlang",
-    "eval",
+const SOURCES: &[&str] = words![
+    "file" "local_file" "random_number" "random_string" "urandom_string" "value" "jsonpath" "server"
+    "erlang" "eval"
 ];
 
 /// What to do about a value that only Erlang computes.

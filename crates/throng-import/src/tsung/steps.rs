@@ -4,9 +4,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use throng_base::units::show_duration;
-
-use super::comments::with_comments;
 use super::element::{Child, Element};
 use super::ends::TsungServer;
 use super::options::{Options, read_range};
@@ -134,8 +131,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             if new.is_empty() {
                 self.comments.splice(0..0, comments);
             } else {
-                let first = new.remove(0);
-                new.insert(0, with_comments(first, &comments));
+                Yaml::comment_first(&mut new, &comments);
             }
             steps.append(&mut new);
             if takes_rest {
@@ -176,8 +172,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "interaction" => {
                 let why = "tsung measures the time between two users' actions, and no user waits \
                            for the other; a `probe` or a `receive` with a name measures it";
-                self.translator.not_needed(&element.span(), "interaction", why);
-                Vec::new()
+                self.translator.skip(&element.span(), "interaction", why)
             }
             "abort" => self.abort(element),
             // The end of a loop, which the loop reads.
@@ -192,8 +187,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
             Some("wait_bidi") => return self.wait_bidi(&span),
             Some(value) if value.contains("%%") => {
                 let remedy = "a `wait` has no variables; write the time";
-                self.translator.not_supported(&span, "thinktime", remedy);
-                return Vec::new();
+                return self.translator.omit(&span, "thinktime", remedy);
             }
             _ => {}
         }
@@ -244,29 +238,25 @@ impl<'d> StepsReader<'_, '_, 'd> {
         if u64::from(users) > self.users_min {
             let remedy = "fewer users than `global_number` run this session: tsung's would wait \
                           for ever; set the option to their number";
-            self.translator.not_supported(span, construct, remedy);
-            return Vec::new();
+            return self.translator.omit(span, construct, remedy);
         }
         self.translator.translated(span, construct);
         let mut barrier = vec![("name", Yaml::text("global")), ("users", Yaml::plain(users))];
-        let timeout = self.options.global_timeout;
-        barrier.extend(timeout.map(|time| ("timeout", Yaml::plain(show_duration(time)))));
+        barrier.extend(self.options.global_timeout.map(step::timeout));
         vec![Yaml::entry("barrier", Yaml::map(barrier))]
     }
 
     fn wait_bidi(&mut self, span: &Range<usize>) -> Vec<Yaml> {
         if self.wire == Wire::Http {
             let remedy = "a server of HTTP sends nothing unasked; take it out";
-            self.translator.not_supported(span, "thinktime wait_bidi", remedy);
-            return Vec::new();
+            return self.translator.omit(span, "thinktime wait_bidi", remedy);
         }
         let mut steps = self.connect_before(span);
         let how = "tsung waits for ever for the next message; a user of the scenario stops after a \
                    day";
         self.approximated_once(span, "thinktime wait_bidi", how);
         self.time = self.time.plus(StepsTime::OPEN);
-        let receive = [self.anything(), ("timeout", Yaml::plain(show_duration(DAY)))];
-        steps.push(Yaml::entry("receive", Yaml::map(receive)));
+        steps.push(step::await_message("receive", self.anything(), &[], DAY));
         steps
     }
 
@@ -336,15 +326,13 @@ impl<'d> StepsReader<'_, '_, 'd> {
             "rate_limit" => "throng does not slow down its reading",
             _ => "write it in the steps of the scenario, for example in `headers`",
         };
-        self.translator.not_supported(&element.span(), construct, remedy);
-        Vec::new()
+        self.translator.omit(&element.span(), construct, remedy)
     }
 
     fn abort(&mut self, element: Element<'d>) -> Vec<Yaml> {
         if self.translator.word(element, "type", &["session", "all"]) == Some("all") {
             let remedy = "no step ends a run; `throng ctl drain` does";
-            self.translator.not_supported(&element.span(), "abort all", remedy);
-            return Vec::new();
+            return self.translator.omit(&element.span(), "abort all", remedy);
         }
         self.translator.translated(&element.span(), "abort");
         self.over = Some(Over::Ended);
@@ -406,17 +394,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
         }
     }
 
-    /// Returns a time-out as it is written.
-    pub(super) fn timeout(&self) -> (&'static str, Yaml) {
-        ("timeout", Yaml::plain(show_duration(self.options.idle_timeout)))
-    }
-
     /// Returns the time-out of a connect.
     pub(super) fn timeout_of_connect(&self) -> (&'static str, Yaml) {
         let default =
             if self.wire == Wire::Tcp { KERNEL_CONNECT } else { self.options.idle_timeout };
-        let time = self.connect_timeout.unwrap_or(default);
-        ("timeout", Yaml::plain(show_duration(time)))
+        step::timeout(self.connect_timeout.unwrap_or(default))
     }
 }
 

@@ -5,7 +5,7 @@ mod steps;
 
 use throng_import::{Import, ImportOptions, import};
 
-use crate::{assert_same, import_file, import_text, show, show_mistakes};
+use crate::{assert_same, check_lines, import_file, import_text, show, show_mistakes};
 
 /// Returns a file whose only scenario has these steps. `config` is added to its `config`.
 fn file(config: &str, flow: &str) -> String {
@@ -28,13 +28,7 @@ fn imported(text: &str) -> Import {
 /// Checks that the scenario of a file has these lines. Quotes do not count, because most of the
 /// steps are in them already.
 fn check(text: &str, expected: &[&str]) {
-    let import = imported(text);
-    let bare = |line: &str| line.trim().replace(['"', '\''], "");
-    for line in expected {
-        let has_it = import.scenario.lines().any(|written| bare(written) == bare(line));
-        assert!(has_it, "{text}\n{line} is not in\n{}", import.scenario);
-    }
-    assert!(!import.fidelity.is_partial(), "{text}\n{}", import.fidelity);
+    check_lines(&imported(text), text, expected);
 }
 
 fn check_phases(phases: &str, expected: &[&str]) {
@@ -263,50 +257,34 @@ users:
 
 #[test]
 fn each_phase_has_its_place() {
-    check_phases(
-        "[{duration: 10, arrivalRate: 2}]",
-        &["- arrivals: {rate: 2/s, for: 10s, spacing: even}"],
-    );
-    check_phases(
-        "[{duration: 1h, arrivalRate: 0.5, name: long}]",
-        &["# long", "- arrivals: {rate: 30/m, for: 1h, spacing: even}"],
-    );
-    check_phases(
-        "[{duration: 1m, arrivalRate: 1, rampTo: 10}]",
-        &["- arrivals: {rate: {from: 1/s, to: 10/s}, for: 1m, spacing: even}"],
-    );
-    check_phases(
-        "[{duration: 1m, rampTo: 10}]",
-        &["- arrivals: {rate: {from: 0/s, to: 10/s}, for: 1m, spacing: even}"],
-    );
-    check_phases(
-        "[{duration: 30s, arrivalCount: 20}]",
-        &["- arrivals: {rate: 40/m, for: 30s, most: 20, spacing: even}"],
-    );
-    check_phases(
-        "[{duration: 7, arrivalCount: 3}]",
-        &["- arrivals: {rate: 0.428572/s, for: 7s, most: 3, spacing: even}"],
-    );
-    check_phases(
-        "[{pause: 5}, {duration: 1, arrivalRate: 1}, {pause: 2 min}, \
-         {duration: 1, arrivalRate: 1}]",
-        &["- hold: {for: 2m}", "- hold: {for: 1h, until: done}"],
-    );
+    check_each! { check_phases:
+        "[{duration: 10, arrivalRate: 2}]" => "- arrivals: {rate: 2/s, for: 10s, spacing: even}";
+        "[{duration: 1h, arrivalRate: 0.5, name: long}]" =>
+            "# long", "- arrivals: {rate: 30/m, for: 1h, spacing: even}";
+        "[{duration: 1m, arrivalRate: 1, rampTo: 10}]" =>
+            "- arrivals: {rate: {from: 1/s, to: 10/s}, for: 1m, spacing: even}";
+        "[{duration: 1m, rampTo: 10}]" =>
+            "- arrivals: {rate: {from: 0/s, to: 10/s}, for: 1m, spacing: even}";
+        "[{duration: 30s, arrivalCount: 20}]" =>
+            "- arrivals: {rate: 40/m, for: 30s, most: 20, spacing: even}";
+        "[{duration: 7, arrivalCount: 3}]" =>
+            "- arrivals: {rate: 0.428572/s, for: 7s, most: 3, spacing: even}";
+        "[{pause: 5}, {duration: 1, arrivalRate: 1}, {pause: 2 min}, {duration: 1, arrivalRate: \
+         1}]" =>
+            "- hold: {for: 2m}", "- hold: {for: 1h, until: done}";
+    }
 }
 
 #[test]
 fn each_key_of_the_configuration_has_its_place() {
-    check_config("  defaults: {headers: {X-A: b}}\n", &["- get: {path: /, headers: {x-a: b}}"]);
-    check_config("  http: {timeout: 3}\n", &["- get: {path: /, timeout: 3s}"]);
-    check_config(
-        "  ensure: {p95: 200, maxErrorRate: 2}\n",
-        &["- http.p95 < 200ms", "- errors <= 2%"],
-    );
-    check_config(
-        "  ensure: {conditions: [{expression: http.response_time.p99 < 80 and \
-         vusers.failed == 0}]}\n",
-        &["- http.p99 < 80ms", "- users.failed == 0"],
-    );
+    check_each! { check_config:
+        "  defaults: {headers: {X-A: b}}\n" => "- get: {path: /, headers: {x-a: b}}";
+        "  http: {timeout: 3}\n" => "- get: {path: /, timeout: 3s}";
+        "  ensure: {p95: 200, maxErrorRate: 2}\n" => "- http.p95 < 200ms", "- errors <= 2%";
+        "  ensure: {conditions: [{expression: http.response_time.p99 < 80 and vusers.failed == \
+         0}]}\n" =>
+            "- http.p99 < 80ms", "- users.failed == 0";
+    }
     let drawn = "      - get: {url: '/{{ a }}/{{ b }}'}\n";
     check(
         &file("  variables: {a: [x, \"it's\"], b: 1}\n", drawn),

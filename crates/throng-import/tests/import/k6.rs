@@ -5,7 +5,7 @@ mod steps;
 
 use throng_import::{Fidelity, Import, ImportOptions, import};
 
-use crate::{assert_same, import_file, import_text, show, show_mistakes};
+use crate::{assert_same, check_lines, import_file, import_text, show, show_mistakes};
 
 /// Returns a script with these options and this body.
 fn script(options: &str, body: &str) -> String {
@@ -24,13 +24,7 @@ fn imported(text: &str) -> Import {
 
 /// Checks that the scenario of a script has these lines. Quotes do not count.
 fn check(text: &str, expected: &[&str]) {
-    let import = imported(text);
-    let bare = |line: &str| line.trim().replace(['"', '\''], "");
-    for line in expected {
-        let has_it = import.scenario.lines().any(|written| bare(written) == bare(line));
-        assert!(has_it, "{text}\n{line} is not in\n{}", import.scenario);
-    }
-    assert!(!import.fidelity.is_partial(), "{text}\n{}", import.fidelity);
+    check_lines(&imported(text), text, expected);
 }
 
 fn check_options(options: &str, expected: &[&str]) {
@@ -208,21 +202,15 @@ user:
 #[test]
 fn each_executor_has_its_load() {
     check_options(USERS, &["- ramp: {to: 5, over: 1ms}", "- hold: {for: 10s}"]);
-    check_options(
-        "vus: 2, stages: [{duration: '1m', target: 2}, {duration: '5s', target: 9}]",
-        &["- ramp: {to: 2, over: 1ms}", "- hold: {for: 1m}", "- ramp: {to: 9, over: 5s}"],
-    );
-    check_options(
-        "stages: [{duration: '1m', target: 3}, {duration: '0s', target: 9}]",
-        &["- ramp: {to: 1, over: 1ms}", "- ramp: {to: 3, over: 1m}", "- ramp: {to: 9, over: 1ms}"],
-    );
-    check_options(
-        "vus: 10, iterations: 100",
-        &[
+    check_each! { check_options:
+        "vus: 2, stages: [{duration: '1m', target: 2}, {duration: '5s', target: 9}]" =>
+            "- ramp: {to: 2, over: 1ms}", "- hold: {for: 1m}", "- ramp: {to: 9, over: 5s}";
+        "stages: [{duration: '1m', target: 3}, {duration: '0s', target: 9}]" =>
+            "- ramp: {to: 1, over: 1ms}", "- ramp: {to: 3, over: 1m}", "- ramp: {to: 9, over: 1ms}";
+        "vus: 10, iterations: 100" =>
             "- arrivals: {rate: 10k/s, for: 1ms, most: 10, spacing: even}",
-            "- repeat: {times: 10, do: [get: /]}",
-        ],
-    );
+            "- repeat: {times: 10, do: [get: /]}";
+    }
     let scenario = |options: &str, expected: &[&str]| {
         check_options(&format!("scenarios: {{ load: {{ {options} }} }}"), expected);
     };

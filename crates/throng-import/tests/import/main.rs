@@ -2,6 +2,13 @@
 //!
 //! Each importer has a module here, and a folder of files under `files`.
 
+/// Checks what each text becomes: `check_each! { check: "text" => "line of the scenario"; }`.
+macro_rules! check_each {
+    ($check:ident: $( $text:expr => $($line:expr),+; )+) => {
+        $( $check($text, &[$($line),+]); )+
+    };
+}
+
 mod artillery;
 mod connscale;
 mod damaged;
@@ -45,6 +52,16 @@ fn import_with(text: &str, name: &str, options: &ImportOptions) -> Result<Import
         panic!("throng refuses an imported scenario:\n{mistakes}\n{}", import.scenario);
     }
     Ok(import)
+}
+
+/// Checks that the scenario has these lines, and all that the text describes.
+fn check_lines(import: &Import, text: &str, expected: &[&str]) {
+    let bare = |line: &str| line.trim().replace(['"', '\''], "");
+    for line in expected {
+        let has_it = import.scenario.lines().any(|written| bare(written) == bare(line));
+        assert!(has_it, "{text}\n{line} is not in\n{}", import.scenario);
+    }
+    assert!(!import.fidelity.is_partial(), "{text}\n{}", import.fidelity);
 }
 
 /// Shows what a person sees of an import.

@@ -1,7 +1,8 @@
 //! What a metric of Artillery means.
 
-use super::super::counted_lines::{approximated, not_needed, not_supported, translated};
+use super::super::counted_lines::{approximated, fate_of, not_needed, not_supported};
 use crate::fidelity::Fidelity;
+use crate::row::Row;
 
 /// What a counter counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,13 +48,6 @@ impl<'a> CounterUse<'a> {
     /// Returns the name in the report of the import, and what becomes of the counter.
     pub(super) fn fate(self, name: &str) -> (&str, (Fidelity, String)) {
         match self {
-            Self::Skipped => {
-                (name, approximated("an arrival that did not start is an error of this name"))
-            }
-            Self::Responses => (
-                name,
-                approximated("a request that has no answer at the end of the run has failed"),
-            ),
             Self::Status(_) => {
                 let how = "a status is no error in Artillery, and in throng only 2xx is none";
                 ("http.codes", approximated(how))
@@ -62,7 +56,7 @@ impl<'a> CounterUse<'a> {
                 ("vusers.created_by_name", not_needed("the users of vusers.created"))
             }
             Self::Unused => (name, not_supported("a run file has no place for this counter")),
-            _ => (name, translated()),
+            _ => (name, fate_of(COUNTERS, name)),
         }
     }
 }
@@ -120,3 +114,10 @@ fn is_status(text: &str) -> bool {
 
 /// The durations of the plugin metrics-by-endpoint, before the name of the endpoint.
 const BY_ENDPOINT: &str = "plugins.metrics-by-endpoint.response_time.";
+
+/// Counters that the run file has nearly as they are.
+const COUNTERS: &[Row] = rows! {
+    "vusers.skipped" Approximated "" => "an arrival that did not start is an error of this name";
+    "http.responses" Approximated "" =>
+        "a request that has no answer at the end of the run has failed";
+};

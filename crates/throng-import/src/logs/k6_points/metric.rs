@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use throng_report::{ErrorKind, STEP_NAMES_MAX};
 
-use super::super::counted_lines::{approximated, not_needed, not_supported, translated};
+use super::super::counted_lines::{fate_of, not_supported, translated};
 use super::line::Tags;
 use crate::fidelity::Fidelity;
+use crate::row::Row;
 
 /// What a point becomes. Names are numbers of [`MetricNames`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,80 +79,46 @@ impl Metrics {
 
     /// Returns what a point becomes, and what the report says of its metric.
     pub(super) fn of(&mut self, name: &str, tags: &Tags<'_>) -> (MetricUse, (Fidelity, String)) {
-        match name {
-            "vus" => (MetricUse::Users, translated()),
-            "vus_max" => {
-                (MetricUse::Unused, approximated("the most of it, as the users of the plan"))
-            }
-            "iterations" => (
-                MetricUse::Iterations,
-                approximated(
-                    "an iteration is an arrival that finished; those that were cut off \
-                              are in no line",
-                ),
-            ),
-            "dropped_iterations" => {
-                (MetricUse::DroppedIterations, approximated("an arrival that did not start"))
-            }
-            "data_sent" => (MetricUse::BytesSent, translated()),
-            "data_received" => (MetricUse::BytesReceived, translated()),
-            "checks" => (
-                MetricUse::FailedCheck,
-                approximated("a check that failed is an error, check_failed"),
-            ),
-            "http_reqs" => (self.request(tags), translated()),
-            "http_req_duration" => (
-                if is_expected(tags) { MetricUse::RequestDuration } else { MetricUse::Unused },
-                approximated("the durations of expected answers; a failed request is an error"),
-            ),
-            "http_req_connecting" => (
-                MetricUse::ConnectOfRequest,
-                approximated("a value above zero is a new connection"),
-            ),
-            "http_req_failed" => {
-                (MetricUse::Unused, not_needed("http_reqs says which requests failed"))
-            }
-            "ws_connecting" => (self.connect(tags), translated()),
-            "ws_msgs_sent" => (MetricUse::MessagesSent, translated()),
-            "ws_msgs_received" => (
-                MetricUse::MessagesReceived,
-                approximated("k6 does not say which messages are answers"),
-            ),
-            "ws_sessions" => (MetricUse::Unused, not_needed("ws_connecting has a value for each")),
-            "ws_session_duration" => self.step("session"),
-            "ws_ping" => self.step("ping"),
-            "iteration_duration" => self.step("iteration"),
-            "grpc_req_duration" => self.step("grpc"),
+        let metric = match name {
+            "vus" => MetricUse::Users,
+            "iterations" => MetricUse::Iterations,
+            "dropped_iterations" => MetricUse::DroppedIterations,
+            "data_sent" => MetricUse::BytesSent,
+            "data_received" => MetricUse::BytesReceived,
+            "checks" => MetricUse::FailedCheck,
+            "http_reqs" => self.request(tags),
+            "http_req_duration" if is_expected(tags) => MetricUse::RequestDuration,
+            "http_req_connecting" => MetricUse::ConnectOfRequest,
+            "ws_connecting" => self.connect(tags),
+            "ws_msgs_sent" => MetricUse::MessagesSent,
+            "ws_msgs_received" => MetricUse::MessagesReceived,
+            "ws_session_duration" => return self.step("session"),
+            "ws_ping" => return self.step("ping"),
+            "iteration_duration" => return self.step("iteration"),
+            "grpc_req_duration" => return self.step("grpc"),
             "group_duration" => {
                 let group = tags.group.as_deref().unwrap_or_default();
-                self.step(&group.trim_start_matches("::").replace("::", " / "))
+                return self.step(&group.trim_start_matches("::").replace("::", " / "));
             }
-            name if PARTS_OF_REQUEST.contains(&name) => {
-                (MetricUse::Unused, not_needed("a part of http_req_duration or before it"))
-            }
-            name => self.own_metric(name),
-        }
+            name if Row::of(METRICS, name).is_some() => MetricUse::Unused,
+            name => return self.own_metric(name),
+        };
+        (metric, fate_of(METRICS, name))
     }
 
     /// Returns what a metric of the script's own becomes.
     fn own_metric(&mut self, name: &str) -> (MetricUse, (Fidelity, String)) {
         let declared = self.declared.get(name);
-        let declared = declared.map(|(kind, contains)| (kind.as_str(), contains.as_str()));
-        match declared {
-            Some(("trend", "time")) => {
-                let name =
-                    if STEPS.contains(&name) { format!("trend {name}") } else { name.to_owned() };
-                self.step(&name)
+        let why = match declared.map(|(kind, contains)| (kind.as_str(), contains.as_str())) {
+            Some(("trend", "time")) if STEPS.contains(&name) => {
+                return self.step(&format!("trend {name}"));
             }
-            Some(("trend", _)) => {
-                (MetricUse::Unused, not_supported("the log does not say that this trend is a time"))
-            }
-            Some(_) => (
-                MetricUse::Unused,
-                not_supported("a run file has no place for a script's counters"),
-            ),
-            None => (MetricUse::Unused, not_supported("the log does not declare this metric")),
-        }
+            Some(("trend", "time")) => return self.step(name),
+            Some(("trend", _)) => "the log does not say that this trend is a time",
+            Some(_) => "a run file has no place for a script's counters",
+            None => "the log does not declare this metric",
+        };
+        (MetricUse::Unused, not_supported(why))
     }
 
     fn request(&mut self, tags: &Tags<'_>) -> MetricUse {
@@ -225,14 +192,23 @@ fn connect_failure(code: &str) -> Option<String> {
     }
 }
 
-/// The steps that are no trends of a script.
+/// Names of steps that k6's own metrics have.
 const STEPS: [&str; 5] = ["session", "ping", "iteration", "grpc", "group"];
-/// Parts of a request that the run file does not tell apart.
-const PARTS_OF_REQUEST: [&str; 6] = [
-    "http_req_blocked",
-    "http_req_looking_up",
-    "http_req_tls_handshaking",
-    "http_req_sending",
-    "http_req_waiting",
-    "http_req_receiving",
-];
+
+/// Metrics of k6's own that a run file has in part, or not at all.
+const METRICS: &[Row] = rows! {
+    "vus_max" Approximated "" => "the most of it, as the users of the plan";
+    "iterations" Approximated "" =>
+        "an iteration is an arrival that finished; those that were cut off are in no line";
+    "dropped_iterations" Approximated "" => "an arrival that did not start";
+    "checks" Approximated "" => "a check that failed is an error, check_failed";
+    "http_req_duration" Approximated "" =>
+        "the durations of expected answers; a failed request is an error";
+    "http_req_connecting" Approximated "" => "a value above zero is a new connection";
+    "http_req_failed" NotNeeded "" => "http_reqs says which requests failed";
+    "http_req_blocked" "http_req_looking_up" "http_req_tls_handshaking" "http_req_sending"
+        "http_req_waiting" "http_req_receiving" NotNeeded "" =>
+        "a part of http_req_duration or before it";
+    "ws_msgs_received" Approximated "" => "k6 does not say which messages are answers";
+    "ws_sessions" NotNeeded "" => "ws_connecting has a value for each";
+};

@@ -7,11 +7,10 @@ use throng_report::{
 };
 
 use super::super::count::count_of;
-use super::super::counted_lines::{
-    CountedLines, approximated, not_needed, not_supported, translated,
-};
+use super::super::counted_lines::{CountedLines, approximated, fate_of, not_supported, translated};
 use super::line::{Sample, Values};
 use crate::fidelity::Fidelity;
+use crate::row::Row;
 use crate::source::Span;
 use crate::translator::Translator;
 
@@ -243,39 +242,22 @@ impl TsungRun {
     }
 
     fn fate_of_counter(&self, name: &str) -> (Fidelity, String) {
+        let is_known = is_counted(name) || is_error(name) || name == "connected";
         match name {
-            "users" => approximated(
-                "the users of the moment; the most at a time, the second column, has no place",
-            ),
-            "connected" => translated(),
-            "finish_users_count" => approximated(
-                "a user that tsung gave up (error_abort_max_*) has failed, any other has finished",
-            ),
-            "error_abort" => not_needed("tsung stopped its users when its time was over"),
-            name if ABORTS.contains(&name) => translated(),
-            name if is_status(name) => match self.requests {
-                RequestKind::Both => {
-                    approximated("each is a request of HTTP; the other requests are messages")
-                }
-                _ => approximated("a status is no error in tsung, and in throng only 2xx is none"),
-            },
-            name if is_counted(name) || is_error(name) => translated(),
-            "websocket_succ" => not_needed("the handshakes are among the requests"),
-            "newphase" => not_needed("the run file names no phases of tsung"),
+            name if Row::of(COUNTERS, name).is_some() || is_known => fate_of(COUNTERS, name),
+            name if is_status(name) => approximated(match self.requests {
+                RequestKind::Both => "each is a request of HTTP; the other requests are messages",
+                _ => "a status is no error in tsung, and in throng only 2xx is none",
+            }),
             _ => not_supported("a run file has no place for this counter; tsung_stats.pl shows it"),
         }
     }
 
     fn fate_of_sample(&self, name: &str) -> (Fidelity, String) {
         match name {
-            "connect" => translated(),
-            "request" => match self.requests {
-                RequestKind::Http => translated(),
-                RequestKind::Message => translated(),
-                RequestKind::Both => approximated(
-                    "HTTP and other requests share one duration: a step of the name request",
-                ),
-            },
+            "request" if self.requests == RequestKind::Both => approximated(
+                "HTTP and other requests share one duration: a step of the name request",
+            ),
             name if name.starts_with('{') => not_supported(
                 "a load, a share or an amount of a machine whose size the log does not say",
             ),
@@ -342,3 +324,14 @@ const COUNTED: [&str; 6] =
 const ABORTS: [&str; 2] = ["error_abort_max_conn_retries", "error_abort_max_send_retries"];
 const TWO_LOGS: &str = "two logs in one file? Import each by itself";
 const TOO_MANY: &str = "a run file has room for 64 names of steps";
+
+/// Counters that the run file has nearly as they are, or does not need.
+const COUNTERS: &[Row] = rows! {
+    "users" Approximated "" =>
+        "the users of the moment; the most at a time, the second column, has no place";
+    "finish_users_count" Approximated "" =>
+        "a user that tsung gave up (error_abort_max_*) has failed, any other has finished";
+    "error_abort" NotNeeded "" => "tsung stopped its users when its time was over";
+    "websocket_succ" NotNeeded "" => "the handshakes are among the requests";
+    "newphase" NotNeeded "" => "the run file names no phases of tsung";
+};

@@ -2,6 +2,7 @@
 
 use throng_load::scenario::Diagnostic;
 
+use crate::comments::Comment;
 use crate::source::Span;
 
 /// A token, and where it stands.
@@ -36,14 +37,8 @@ pub(super) enum TextPart {
     Place(Span),
 }
 
-/// A comment, with the byte at which it begins.
-pub(super) type CommentText = (usize, String);
-
 /// Returns the tokens in a part of a script, the last one `End`, and the comments.
-pub(super) fn tokens(
-    source: &str,
-    part: &Span,
-) -> Result<(Vec<Token>, Vec<CommentText>), Diagnostic> {
+pub(super) fn tokens(source: &str, part: &Span) -> Result<(Vec<Token>, Vec<Comment>), Diagnostic> {
     let mut lexer = Lexer { source: &source[..part.end], at: part.start, comments: Vec::new() };
     let mut tokens: Vec<Token> = Vec::new();
     while let Some(token) = lexer.read()? {
@@ -60,7 +55,7 @@ pub(super) fn tokens(
 struct Lexer<'a> {
     source: &'a str,
     at: usize,
-    comments: Vec<CommentText>,
+    comments: Vec<Comment>,
 }
 
 impl<'a> Lexer<'a> {
@@ -75,7 +70,7 @@ impl<'a> Lexer<'a> {
                 Some('#') => {
                     let line = self.rest().lines().next().unwrap_or_default();
                     let text = line.trim_start_matches('#').trim().to_owned();
-                    self.comments.push((self.at, text));
+                    self.comments.push(Comment { offset: self.at, text });
                     self.at += line.len();
                 }
                 Some(blank) if blank != '\n' && (blank.is_whitespace() || blank == '\u{feff}') => {

@@ -7,85 +7,49 @@ use crate::import_text;
 
 #[test]
 fn each_step_has_its_place() {
-    check_step("get: {url: /a}", &["- get: /a"]);
-    check_step("get: /a", &["- get: /a"]);
-    check_step("get: {url: 'http://127.0.0.1:8080/a'}", &["- get: /a"]);
-    check_step("post: {url: /a, body: 'x=$${y}'}", &["- post: {path: /a, body: x=$$${y}}"]);
-    check_step(
-        "post: {url: /a, json: {n: 1, t: '1'}}",
-        &["- post: {path: /a, json: {n: 1, t: \"1\"}}"],
-    );
-    check_step("put: {url: /a, form: {n: 1}}", &["- put: {path: /a, form: {n: \"1\"}}"]);
-    check_step("patch: {url: /a, json: {n: 1}}", &["- patch: {path: /a, json: {\"n\": 1}}"]);
-    check_step(
-        "head: {url: /a, capture: {header: ETag, as: tag}}",
-        &["- head: {path: /a, capture: {tag: {header: etag}}}"],
-    );
-    check_step("options: {url: /a}", &["- options: /a"]);
-    check_step("delete: {url: /a, name: GET /a}", &["- delete: {path: /a, name: GET__a}"]);
-    check_step("get: {url: /a, qs: {q: 'a b', n: 2}}", &["- get: /a?q=a+b&n=2"]);
-    check_step("get: {url: '/a?x=1', qs: {q: [1, 2], e: ~}}", &["- get: /a?q=1&q=2&e="]);
-    check_step(
-        "get: {url: /a, qs: {q: '${x}', '${y}': 1}}",
-        &["- get: /a?q=%24%7Bx%7D&%24%7By%7D=1"],
-    );
-    check_step(
-        "get: {url: /a, headers: {X-Id: 7}}",
-        &["- get: {path: /a, headers: {x-id: \"7\"}}"],
-    );
-    check_step(
-        "get: {url: /a, headers: {Host: shop, Connection: close}}",
-        &["- get: {path: /a, headers: {host: shop, connection: close}}"],
-    );
-    check_step(
-        "get: {url: /a, gzip: true}",
-        &["- get: {path: /a, headers: {accept-encoding: gzip}}"],
-    );
-    check_step(
-        "get: {url: /a, cookie: {a: 1, b: 2}}",
-        &["- get: {path: /a, headers: {cookie: a=1; b=2}}"],
-    );
-    check_step(
-        "get: {url: /a, auth: {user: ann, pass: x}}",
-        &["- get: {path: /a, headers: {authorization: \"Basic ${base64('ann:x')}\"}}"],
-    );
-    check_step("get: {url: /a, followRedirect: false}", &["- get: {path: /a, expect: [2xx, 3xx]}"]);
-    check_step(
-        "get: {url: /a, capture: {regexp: 'a.b', flags: gi, as: x}}",
-        &["- get: {path: /a, capture: {x: {regex: (?i)(a.b)}}}"],
-    );
-    check_step(
-        "get: {url: /a, capture: {json: '$.items[0].id', as: x}}",
-        &["- get: {path: /a, capture: {x: /items/0/id}}"],
-    );
-    check_step(
-        "get: {url: /a, match: {json: $.a.b, value: 1}}",
-        &["path: /a", "expect: {json: {a: {b: 1}}}"],
-    );
-    check_step("think: 2", &["- wait: 2s"]);
-    check_step("think: 100 ms", &["- wait: 100ms"]);
-    check_step("{loop: [think: 1], count: 200}", &["- repeat: {times: 200, do: [wait: 1s]}"]);
-    check_step(
-        "{loop: [get: {url: '/{{ $loopCount }}'}], count: 2}",
-        &["- foreach: {name: loop_count, in: [0, 1], do: [get: \"/${loop_count}\"]}"],
-    );
-    check_step(
-        "{loop: [get: {url: '/{{ x }}'}], over: [a, b], loopElement: x}",
-        &["- foreach: {name: x, in: [a, b], do: [get: \"/${x}\"]}"],
-    );
-    check_step(
-        "{loop: [get: {url: '/{{ i }}/{{ $loopElement }}'}], over: [a, /b], loopValue: i}",
-        &[
-            "- set: {loop_count: \"0\"}",
-            "in: [a, /b]",
-            "do: [get: /${loop_count}/${raw(element)}, set: {loop_count: ${loop_count + 1}}]",
-        ],
-    );
-    check_step(
-        "{loop: [get: {url: '/{{ $loopCount }}'}], count: 9-12}",
-        &["- foreach: {name: loop_count, in: [9, 10, 11], do: [get: \"/${loop_count}\"]}"],
-    );
-    check_step("{loop: [think: 1]}", &["- repeat: {while: ${user.id} >= 0, do: [wait: 1s]}"]);
+    check_each! { check_step:
+        "get: {url: /a}" => "- get: /a";
+        "get: /a" => "- get: /a";
+        "get: {url: 'http://127.0.0.1:8080/a'}" => "- get: /a";
+        "post: {url: /a, body: 'x=$${y}'}" => "- post: {path: /a, body: x=$$${y}}";
+        "post: {url: /a, json: {n: 1, t: '1'}}" => r#"- post: {path: /a, json: {n: 1, t: "1"}}"#;
+        "put: {url: /a, form: {n: 1}}" => r#"- put: {path: /a, form: {n: "1"}}"#;
+        "patch: {url: /a, json: {n: 1}}" => r#"- patch: {path: /a, json: {"n": 1}}"#;
+        "head: {url: /a, capture: {header: ETag, as: tag}}" =>
+            "- head: {path: /a, capture: {tag: {header: etag}}}";
+        "options: {url: /a}" => "- options: /a";
+        "delete: {url: /a, name: GET /a}" => "- delete: {path: /a, name: GET__a}";
+        "get: {url: /a, qs: {q: 'a b', n: 2}}" => "- get: /a?q=a+b&n=2";
+        "get: {url: '/a?x=1', qs: {q: [1, 2], e: ~}}" => "- get: /a?q=1&q=2&e=";
+        "get: {url: /a, qs: {q: '${x}', '${y}': 1}}" => "- get: /a?q=%24%7Bx%7D&%24%7By%7D=1";
+        "get: {url: /a, headers: {X-Id: 7}}" => r#"- get: {path: /a, headers: {x-id: "7"}}"#;
+        "get: {url: /a, headers: {Host: shop, Connection: close}}" =>
+            "- get: {path: /a, headers: {host: shop, connection: close}}";
+        "get: {url: /a, gzip: true}" => "- get: {path: /a, headers: {accept-encoding: gzip}}";
+        "get: {url: /a, cookie: {a: 1, b: 2}}" => "- get: {path: /a, headers: {cookie: a=1; b=2}}";
+        "get: {url: /a, auth: {user: ann, pass: x}}" =>
+            r#"- get: {path: /a, headers: {authorization: "Basic ${base64('ann:x')}"}}"#;
+        "get: {url: /a, followRedirect: false}" => "- get: {path: /a, expect: [2xx, 3xx]}";
+        "get: {url: /a, capture: {regexp: 'a.b', flags: gi, as: x}}" =>
+            "- get: {path: /a, capture: {x: {regex: (?i)(a.b)}}}";
+        "get: {url: /a, capture: {json: '$.items[0].id', as: x}}" =>
+            "- get: {path: /a, capture: {x: /items/0/id}}";
+        "get: {url: /a, match: {json: $.a.b, value: 1}}" =>
+            "path: /a", "expect: {json: {a: {b: 1}}}";
+        "think: 2" => "- wait: 2s";
+        "think: 100 ms" => "- wait: 100ms";
+        "{loop: [think: 1], count: 200}" => "- repeat: {times: 200, do: [wait: 1s]}";
+        "{loop: [get: {url: '/{{ $loopCount }}'}], count: 2}" =>
+            r#"- foreach: {name: loop_count, in: [0, 1], do: [get: "/${loop_count}"]}"#;
+        "{loop: [get: {url: '/{{ x }}'}], over: [a, b], loopElement: x}" =>
+            r#"- foreach: {name: x, in: [a, b], do: [get: "/${x}"]}"#;
+        "{loop: [get: {url: '/{{ i }}/{{ $loopElement }}'}], over: [a, /b], loopValue: i}" =>
+            r#"- set: {loop_count: "0"}"#, "in: [a, /b]",
+            "do: [get: /${loop_count}/${raw(element)}, set: {loop_count: ${loop_count + 1}}]";
+        "{loop: [get: {url: '/{{ $loopCount }}'}], count: 9-12}" =>
+            r#"- foreach: {name: loop_count, in: [9, 10, 11], do: [get: "/${loop_count}"]}"#;
+        "{loop: [think: 1]}" => "- repeat: {while: ${user.id} >= 0, do: [wait: 1s]}";
+    }
     check(
         &file(
             "",
@@ -95,23 +59,15 @@ fn each_step_has_its_place() {
         ),
         &["- get: /${raw(user_id)}/${raw(user_id_2)}"],
     );
-    check_step(
-        "get: {url: '/{{ $uuid }}'}",
-        &["- set: {user_uuid: ${uuid()}}", "- get: \"/${user_uuid}\""],
-    );
-    check_step(
-        "get: {url: /a, probability: 20}",
-        &["- {weight: 20, do: [get: /a]}", "- {weight: 81, do: [wait: 0s]}"],
-    );
-    check_step("get: {url: '/{{ $randomNumber(5, 9) }}'}", &["- get: \"/${random(5,9)}\""]);
-    check_step(
-        "get: {url: '/{{ $randomString(8) }}'}",
-        &["- get: \"/${random(10000000,99999999)}\""],
-    );
-    check_step(
-        "post: {url: /, body: '{{ $env.PATH }}'}",
-        &["- post: {path: /, body: ${env.PATH}}"],
-    );
+    check_each! { check_step:
+        "get: {url: '/{{ $uuid }}'}" =>
+            "- set: {user_uuid: ${uuid()}}", r#"- get: "/${user_uuid}""#;
+        "get: {url: /a, probability: 20}" =>
+            "- {weight: 20, do: [get: /a]}", "- {weight: 81, do: [wait: 0s]}";
+        "get: {url: '/{{ $randomNumber(5, 9) }}'}" => r#"- get: "/${random(5,9)}""#;
+        "get: {url: '/{{ $randomString(8) }}'}" => r#"- get: "/${random(10000000,99999999)}""#;
+        "post: {url: /, body: '{{ $env.PATH }}'}" => "- post: {path: /, body: ${env.PATH}}";
+    }
 }
 
 #[test]
@@ -157,21 +113,19 @@ fn messages_of_web_sockets_have_their_places() {
     let check = |flow: &str, expected: &[&str]| {
         check(&web_socket(&format!("      - {flow}\n")), expected);
     };
-    check("send: hello", &["- connect: {deflate: true}", "- send: {text: hello, reply: false}"]);
-    check("send: {a: 1}", &["- send: {json: {a: 1}, reply: false}"]);
-    check("connect: 'ws://127.0.0.1:9000/x?a=1'", &["- connect: {path: /x?a=1, deflate: true}"]);
-    check("connect: {subprotocols: [a, b]}", &["- connect: {subprotocols: [a, b], deflate: true}"]);
-    check("connect: {headers: {X-A: b}}", &["- connect: {headers: {x-a: b}, deflate: true}"]);
-    check(
-        "send: {payload: hi, capture: {json: $.id, as: id}}",
-        &["- send: hi", "- expect: {json: {$exists: true}, capture: {id: /id}, timeout: 10s}"],
-    );
-    check(
-        "send: {payload: hi, match: {regexp: ok, value: ok}}",
-        &["- send: hi", "- expect: {contains: ok, timeout: 10s}"],
-    );
-    check("wait: {match: {regexp: ok, value: ok}}", &["- receive: {contains: ok, timeout: 10s}"]);
-    check("{loop: [send: hi], count: 3}", &["times: 3", "do: [send: {text: hi, reply: false}]"]);
+    check_each! { check:
+        "send: hello" => "- connect: {deflate: true}", "- send: {text: hello, reply: false}";
+        "send: {a: 1}" => "- send: {json: {a: 1}, reply: false}";
+        "connect: 'ws://127.0.0.1:9000/x?a=1'" => "- connect: {path: /x?a=1, deflate: true}";
+        "connect: {subprotocols: [a, b]}" => "- connect: {subprotocols: [a, b], deflate: true}";
+        "connect: {headers: {X-A: b}}" => "- connect: {headers: {x-a: b}, deflate: true}";
+        "send: {payload: hi, capture: {json: $.id, as: id}}" =>
+            "- send: hi", "- expect: {json: {$exists: true}, capture: {id: /id}, timeout: 10s}";
+        "send: {payload: hi, match: {regexp: ok, value: ok}}" =>
+            "- send: hi", "- expect: {contains: ok, timeout: 10s}";
+        "wait: {match: {regexp: ok, value: ok}}" => "- receive: {contains: ok, timeout: 10s}";
+        "{loop: [send: hi], count: 3}" => "times: 3", "do: [send: {text: hi, reply: false}]";
+    }
 }
 
 #[test]

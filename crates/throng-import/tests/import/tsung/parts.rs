@@ -2,106 +2,66 @@
 
 use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Translated};
 
-use super::constructs::{Row, check, check_one};
+use super::constructs::{check, check_one, rows};
 use super::file::{File, load};
 
 #[test]
 fn options() {
-    let rows: &[Row] = &[
-        ("option thinktime", "name=\"thinktime\" value=\"7\"", "wait: 7s", Translated),
-        (
-            "option thinktime",
-            "name=\"thinktime\" min=\"1\" max=\"2\" random=\"true\" override=\"true\"",
-            "wait: uniform(1s, 2s)",
-            Translated,
-        ),
-        ("option hibernate", "name=\"hibernate\" value=\"10\"", "", NotNeeded),
-        ("option ports_range", "name=\"ports_range\" min=\"1025\" max=\"65535\"", "", NotNeeded),
-        ("option rate_limit", "name=\"rate_limit\" value=\"10\"", "", NotSupported),
-        ("option seed", "name=\"seed\" value=\"1\"", "", NotNeeded),
-        (
-            "option connect_timeout",
-            "name=\"connect_timeout\" value=\"300\"",
-            "connect: {timeout: 300ms}",
-            Translated,
-        ),
-        ("option max_retries", "name=\"max_retries\" value=\"1\"", "", Approximated),
-        ("option max_retries", "name=\"max_retries\" value=\"0\"", "", Translated),
-        ("option retry_timeout", "name=\"retry_timeout\" value=\"10\"", "", Approximated),
-        (
-            "option idle_timeout",
-            "name=\"idle_timeout\" value=\"30000\"",
-            "expect: {bytes: 1, timeout: 30s}",
-            Translated,
-        ),
-        (
-            "option global_ack_timeout",
-            "name=\"global_ack_timeout\" value=\"infinity\"",
-            "barrier: {name: global, users: 100}",
-            Translated,
-        ),
-        ("option global_number", "name=\"global_number\" value=\"7\"", "users: 7}", Translated),
-        ("option tcp_rcv_buffer", "name=\"tcp_rcv_buffer\" value=\"7\"", "", NotNeeded),
-        ("option tcp_snd_buffer", "name=\"tcp_snd_buffer\" value=\"7\"", "", NotNeeded),
-        ("option udp_rcv_buffer", "name=\"udp_rcv_buffer\" value=\"7\"", "", NotNeeded),
-        ("option udp_snd_buffer", "name=\"udp_snd_buffer\" value=\"7\"", "", NotNeeded),
-        ("option tcp_reuseaddr", "name=\"tcp_reuseaddr\" value=\"true\"", "", NotNeeded),
-        ("option tcp_reuseport", "name=\"tcp_reuseport\" value=\"true\"", "", NotNeeded),
-        ("option ip_transparent", "name=\"ip_transparent\" value=\"true\"", "", NotNeeded),
-        (
-            "option ip_bind_address_no_port",
-            "name=\"ip_bind_address_no_port\" value=\"true\"",
-            "",
-            NotNeeded,
-        ),
-        ("option ssl_ciphers", "name=\"ssl_ciphers\" value=\"a\"", "", NotNeeded),
-        ("option ssl_versions", "name=\"ssl_versions\" value=\"a\"", "", NotNeeded),
-        ("option ssl_reuse_sessions", "name=\"ssl_reuse_sessions\" value=\"a\"", "", NotNeeded),
-        ("option ssl_disable_sni", "name=\"ssl_disable_sni\" value=\"true\"", "", NotNeeded),
-        ("option websocket_path", "name=\"websocket_path\" value=\"/a\"", "", NotNeeded),
-        ("option websocket_frame", "name=\"websocket_frame\" value=\"text\"", "", NotNeeded),
-        ("option websocket_origin", "name=\"websocket_origin\" value=\"a\"", "", NotNeeded),
-        (
-            "option websocket_subprotocols",
-            "name=\"websocket_subprotocols\" value=\"a\"",
-            "",
-            NotNeeded,
-        ),
-        ("option bosh_path", "name=\"bosh_path\" value=\"/\"", "", NotNeeded),
-        ("option file_server", "name=\"file_server\" id=\"a\" value=\"a.csv\"", "", NotNeeded),
-        ("option local_file_server", "name=\"local_file_server\" value=\"a.csv\"", "", NotNeeded),
-        ("option job_notify_port", "name=\"job_notify_port\" value=\"1\"", "", NotNeeded),
-        (
-            "option max_ssh_startup_per_core",
-            "name=\"max_ssh_startup_per_core\" value=\"1\"",
-            "",
-            NotNeeded,
-        ),
-        (
-            "option http_use_server_as_proxy",
-            "name=\"http_use_server_as_proxy\" value=\"true\"",
-            "",
-            NotSupported,
-        ),
-        (
-            "option http_use_server_as_proxy",
-            "name=\"http_use_server_as_proxy\" value=\"false\"",
-            "",
-            NotNeeded,
-        ),
-        ("option userid_max", "type=\"ts_jabber\" name=\"userid_max\" value=\"1\"", "", NotNeeded),
-        ("option domain", "type=\"ts_jabber\" name=\"domain\" value=\"a\"", "", NotNeeded),
-        ("option username", "type=\"ts_jabber\" name=\"username\" value=\"a\"", "", NotNeeded),
-        ("option passwd", "type=\"ts_jabber\" name=\"passwd\" value=\"a\"", "", NotNeeded),
-        (
-            "option muc_service",
-            "type=\"ts_jabber\" name=\"muc_service\" value=\"a\"",
-            "",
-            NotNeeded,
-        ),
-        ("option heartbeat", "type=\"ts_amqp\" name=\"heartbeat\" value=\"600\"", "", NotNeeded),
-        ("option user_agent", "type=\"ts_http\" name=\"user_agent\"", "", NotNeeded),
-    ];
+    let rows = rows! {
+        "option thinktime" Translated: r#"name="thinktime" value="7""# => "wait: 7s";
+        "option thinktime" Translated:
+            r#"name="thinktime" min="1" max="2" random="true" override="true""# =>
+            "wait: uniform(1s, 2s)";
+        "option hibernate" NotNeeded: r#"name="hibernate" value="10""# => "";
+        "option ports_range" NotNeeded: r#"name="ports_range" min="1025" max="65535""# => "";
+        "option rate_limit" NotSupported: r#"name="rate_limit" value="10""# => "";
+        "option seed" NotNeeded: r#"name="seed" value="1""# => "";
+        "option connect_timeout" Translated:
+            r#"name="connect_timeout" value="300""# => "connect: {timeout: 300ms}";
+        "option max_retries" Approximated: r#"name="max_retries" value="1""# => "";
+        "option max_retries" Translated: r#"name="max_retries" value="0""# => "";
+        "option retry_timeout" Approximated: r#"name="retry_timeout" value="10""# => "";
+        "option idle_timeout" Translated:
+            r#"name="idle_timeout" value="30000""# => "expect: {bytes: 1, timeout: 30s}";
+        "option global_ack_timeout" Translated: r#"name="global_ack_timeout" value="infinity""# =>
+            "barrier: {name: global, users: 100}";
+        "option global_number" Translated: r#"name="global_number" value="7""# => "users: 7}";
+        "option tcp_rcv_buffer" NotNeeded: r#"name="tcp_rcv_buffer" value="7""# => "";
+        "option tcp_snd_buffer" NotNeeded: r#"name="tcp_snd_buffer" value="7""# => "";
+        "option udp_rcv_buffer" NotNeeded: r#"name="udp_rcv_buffer" value="7""# => "";
+        "option udp_snd_buffer" NotNeeded: r#"name="udp_snd_buffer" value="7""# => "";
+        "option tcp_reuseaddr" NotNeeded: r#"name="tcp_reuseaddr" value="true""# => "";
+        "option tcp_reuseport" NotNeeded: r#"name="tcp_reuseport" value="true""# => "";
+        "option ip_transparent" NotNeeded: r#"name="ip_transparent" value="true""# => "";
+        "option ip_bind_address_no_port" NotNeeded:
+            r#"name="ip_bind_address_no_port" value="true""# => "";
+        "option ssl_ciphers" NotNeeded: r#"name="ssl_ciphers" value="a""# => "";
+        "option ssl_versions" NotNeeded: r#"name="ssl_versions" value="a""# => "";
+        "option ssl_reuse_sessions" NotNeeded: r#"name="ssl_reuse_sessions" value="a""# => "";
+        "option ssl_disable_sni" NotNeeded: r#"name="ssl_disable_sni" value="true""# => "";
+        "option websocket_path" NotNeeded: r#"name="websocket_path" value="/a""# => "";
+        "option websocket_frame" NotNeeded: r#"name="websocket_frame" value="text""# => "";
+        "option websocket_origin" NotNeeded: r#"name="websocket_origin" value="a""# => "";
+        "option websocket_subprotocols" NotNeeded:
+            r#"name="websocket_subprotocols" value="a""# => "";
+        "option bosh_path" NotNeeded: r#"name="bosh_path" value="/""# => "";
+        "option file_server" NotNeeded: r#"name="file_server" id="a" value="a.csv""# => "";
+        "option local_file_server" NotNeeded: r#"name="local_file_server" value="a.csv""# => "";
+        "option job_notify_port" NotNeeded: r#"name="job_notify_port" value="1""# => "";
+        "option max_ssh_startup_per_core" NotNeeded:
+            r#"name="max_ssh_startup_per_core" value="1""# => "";
+        "option http_use_server_as_proxy" NotSupported:
+            r#"name="http_use_server_as_proxy" value="true""# => "";
+        "option http_use_server_as_proxy" NotNeeded:
+            r#"name="http_use_server_as_proxy" value="false""# => "";
+        "option userid_max" NotNeeded: r#"type="ts_jabber" name="userid_max" value="1""# => "";
+        "option domain" NotNeeded: r#"type="ts_jabber" name="domain" value="a""# => "";
+        "option username" NotNeeded: r#"type="ts_jabber" name="username" value="a""# => "";
+        "option passwd" NotNeeded: r#"type="ts_jabber" name="passwd" value="a""# => "";
+        "option muc_service" NotNeeded: r#"type="ts_jabber" name="muc_service" value="a""# => "";
+        "option heartbeat" NotNeeded: r#"type="ts_amqp" name="heartbeat" value="600""# => "";
+        "option user_agent" NotNeeded: r#"type="ts_http" name="user_agent""# => "";
+    };
     check(rows, |xml| {
         let steps = "<request><raw ack=\"local\" data=\"a\"/></request><thinktime/>\
                      <thinktime value=\"wait_global\"/>";
@@ -113,33 +73,17 @@ fn options() {
 
 #[test]
 fn options_of_a_server_of_websockets() {
-    let rows: &[Row] = &[
-        (
-            "option websocket_path",
-            "name=\"websocket_path\" value=\"/a\"",
-            "target: ws://127.0.0.1:5555/a",
-            Translated,
-        ),
-        (
-            "option websocket_origin",
-            "name=\"websocket_origin\" value=\"http://o\"",
-            "target: ws://127.0.0.1:5555/chat load: - arrivals: {rate: 10/s, for: 10s} user: \
-             - connect: {headers: {origin: http://o}, timeout: 10m} - send: hi",
-            Translated,
-        ),
-        (
-            "option websocket_subprotocols",
-            "name=\"websocket_subprotocols\" value=\"x\"",
-            "subprotocols: [x]",
-            Translated,
-        ),
-        (
-            "option websocket_frame",
-            "name=\"websocket_frame\" value=\"binary\"",
-            "send: {binary: 68 69}",
-            Translated,
-        ),
-    ];
+    let rows = rows! {
+        "option websocket_path" Translated:
+            r#"name="websocket_path" value="/a""# => "target: ws://127.0.0.1:5555/a";
+        "option websocket_origin" Translated: r#"name="websocket_origin" value="http://o""# =>
+            "target: ws://127.0.0.1:5555/chat load: - arrivals: {rate: 10/s, for: 10s} user: - \
+             connect: {headers: {origin: http://o}, timeout: 10m} - send: hi";
+        "option websocket_subprotocols" Translated:
+            r#"name="websocket_subprotocols" value="x""# => "subprotocols: [x]";
+        "option websocket_frame" Translated:
+            r#"name="websocket_frame" value="binary""# => "send: {binary: 68 69}";
+    };
     check(rows, |xml| File {
         servers: "<server host=\"127.0.0.1\" port=\"5555\" type=\"websocket\"/>".to_owned(),
         options: format!("<option {xml}/>"),
@@ -149,86 +93,56 @@ fn options_of_a_server_of_websockets() {
 
 #[test]
 fn phases() {
-    let rows: &[Row] = &[
-        (
-            "users",
+    let rows = rows! {
+        "users" Approximated:
             "<load><arrivalphase phase=\"1\" duration=\"2\" unit=\"minute\">\
-             <users interarrival=\"0.02\" unit=\"second\"/></arrivalphase></load>",
-            "- arrivals: {rate: 50/s, for: 2m}",
-            Approximated,
-        ),
-        (
-            "arrivalphase",
+             <users interarrival=\"0.02\" unit=\"second\"/></arrivalphase></load>" =>
+            "- arrivals: {rate: 50/s, for: 2m}";
+        "arrivalphase" Translated:
             "<load><arrivalphase phase=\"1\" duration=\"1\" unit=\"hour\">\
-             <users arrivalrate=\"90\" unit=\"hour\" maxnumber=\"5\"/></arrivalphase></load>",
-            "- arrivals: {rate: 90/h, for: 1h, most: 5}",
-            Translated,
-        ),
-        (
-            "arrivalphase",
+             <users arrivalrate=\"90\" unit=\"hour\" maxnumber=\"5\"/></arrivalphase></load>" =>
+            "- arrivals: {rate: 90/h, for: 1h, most: 5}";
+        "arrivalphase" Translated:
             "<load><arrivalphase phase=\"1\" duration=\"500\" unit=\"millisecond\">\
-             <users interarrival=\"7\" unit=\"minute\"/></arrivalphase></load>",
-            "- arrivals: {rate: 8.571428571/h, for: 500ms}",
-            Translated,
-        ),
-        (
-            "load loop",
+             <users interarrival=\"7\" unit=\"minute\"/></arrivalphase></load>" =>
+            "- arrivals: {rate: 8.571428571/h, for: 500ms}";
+        "load loop" Translated:
             "<load loop=\"2\"><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\">\
-             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
-            "- loop: {times: 3, do: [arrivals: {rate: 2/s, for: 5s}]}",
-            Translated,
-        ),
-        (
-            "load duration",
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>" =>
+            "- loop: {times: 3, do: [arrivals: {rate: 2/s, for: 5s}]}";
+        "load duration" Translated:
             "<load duration=\"8\" unit=\"second\" loop=\"1\"><arrivalphase phase=\"1\" \
              duration=\"5\" unit=\"second\"><users arrivalrate=\"2\" unit=\"second\"/>\
-             </arrivalphase></load>",
-            "load: - arrivals: {rate: 2/s, for: 5s} - arrivals: {rate: 2/s, for: 3s} user:",
-            Translated,
-        ),
-        (
-            "arrivalphase wait_all_sessions_end",
+             </arrivalphase></load>" =>
+            "load: - arrivals: {rate: 2/s, for: 5s} - arrivals: {rate: 2/s, for: 3s} user:";
+        "arrivalphase wait_all_sessions_end" Approximated:
             "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\" \
              wait_all_sessions_end=\"true\"><users arrivalrate=\"2\" unit=\"second\"/>\
              </arrivalphase><arrivalphase phase=\"2\" duration=\"5\" unit=\"second\">\
-             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>" =>
             "- arrivals: {rate: 2/s, for: 5s} # The users of this phase finish. - hold: {for: 20s} \
-             - arrivals: {rate: 2/s, for: 5s} # tsung runs until the last user has finished. \
-             - hold: {for: 20s, until: done}",
-            Approximated,
-        ),
-        (
-            "user",
+             - arrivals: {rate: 2/s, for: 5s} # tsung runs until the last user has finished. - \
+             hold: {for: 20s, until: done}";
+        "user" Approximated:
             "<load><user session=\"one\" start_time=\"2\"/><user session=\"one\" start_time=\"4\" \
-             unit=\"second\"/></load>",
-            "- arrivals: {rate: 0.5/s, for: 4s, most: 2, spacing: even}",
-            Approximated,
-        ),
-        (
-            "user",
+             unit=\"second\"/></load>" =>
+            "- arrivals: {rate: 0.5/s, for: 4s, most: 2, spacing: even}";
+        "user" NotSupported:
             "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><users \
-             arrivalrate=\"2\" unit=\"second\"/></arrivalphase><user session=\"one\"/></load>",
-            "- arrivals: {rate: 2/s, for: 5s}",
-            NotSupported,
-        ),
-        (
-            "session_setup",
+             arrivalrate=\"2\" unit=\"second\"/></arrivalphase><user session=\"one\"/></load>" =>
+            "- arrivals: {rate: 2/s, for: 5s}";
+        "session_setup" Translated:
             "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><session_setup \
              name=\"two\" probability=\"100\"/><session_setup name=\"one\" probability=\"0\"/>\
-             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>",
-            "- wait: 20s on_error: stop",
-            Translated,
-        ),
-        (
-            "session_setup",
+             <users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>" =>
+            "- wait: 20s on_error: stop";
+        "session_setup" NotSupported:
             "<load><arrivalphase phase=\"1\" duration=\"5\" unit=\"second\"><session_setup \
-             name=\"two\" weight=\"1\"/><users arrivalrate=\"2\" unit=\"second\"/></arrivalphase>\
-             <arrivalphase phase=\"2\" duration=\"5\" unit=\"second\"><users arrivalrate=\"2\" \
-             unit=\"second\"/></arrivalphase></load>",
-            "one: weight: 1",
-            NotSupported,
-        ),
-    ];
+             name=\"two\" weight=\"1\"/><users arrivalrate=\"2\" \
+             unit=\"second\"/></arrivalphase><arrivalphase phase=\"2\" duration=\"5\" \
+             unit=\"second\"><users arrivalrate=\"2\" unit=\"second\"/></arrivalphase></load>" =>
+            "one: weight: 1";
+    };
     check(rows, |xml| {
         let session = |name: &str, think: &str| {
             format!(
@@ -249,40 +163,32 @@ fn phases() {
 
 #[test]
 fn machines() {
-    let rows: &[Row] = &[
-        ("client", "<client host=\"a\"/>", "", NotNeeded),
-        ("client maxusers", "<client host=\"a\" maxusers=\"9\"/>", "", NotNeeded),
-        ("client cpu", "<client host=\"a\" cpu=\"4\"/>", "", NotNeeded),
-        ("client weight", "<client host=\"a\" weight=\"2\"/>", "", NotNeeded),
-        ("client use_controller_vm", "<client use_controller_vm=\"true\"/>", "", NotNeeded),
-        ("client type", "<client type=\"batch\" batch=\"torque\"/>", "", NotNeeded),
-        ("client batch", "<client type=\"batch\" batch=\"torque\"/>", "", NotNeeded),
-        ("client scan_intf", "<client scan_intf=\"eth0\"/>", "", NotNeeded),
-        ("ip", "<client><ip value=\"10.0.0.1\"/></client>", "", Approximated),
-        ("ip scan", "<client><ip scan=\"true\" value=\"eth0\"/></client>", "", Approximated),
-        ("iprange", "<client><iprange value=\"10.0.0.1-9\"/></client>", "", Approximated),
-    ];
+    let rows = rows! {
+        "client" NotNeeded: r#"<client host="a"/>"# => "";
+        "client maxusers" NotNeeded: r#"<client host="a" maxusers="9"/>"# => "";
+        "client cpu" NotNeeded: r#"<client host="a" cpu="4"/>"# => "";
+        "client weight" NotNeeded: r#"<client host="a" weight="2"/>"# => "";
+        "client use_controller_vm" NotNeeded: r#"<client use_controller_vm="true"/>"# => "";
+        "client type" NotNeeded: r#"<client type="batch" batch="torque"/>"# => "";
+        "client batch" NotNeeded: r#"<client type="batch" batch="torque"/>"# => "";
+        "client scan_intf" NotNeeded: r#"<client scan_intf="eth0"/>"# => "";
+        "ip" Approximated: r#"<client><ip value="10.0.0.1"/></client>"# => "";
+        "ip scan" Approximated: r#"<client><ip scan="true" value="eth0"/></client>"# => "";
+        "iprange" Approximated: r#"<client><iprange value="10.0.0.1-9"/></client>"# => "";
+    };
     check(rows, |xml| File { clients: xml.to_owned(), ..File::default() });
-    let rows: &[Row] = &[
-        ("server", "host=\"a\" port=\"80\" type=\"tcp\"", "target: tcp://a:80", Translated),
-        ("server", "host=\"::1\" port=\"80\" type=\"tcp6\"", "tcp://[::1]:80", Translated),
-        ("server", "host=\"a\" port=\"80\" type=\"websocket\"", "ws://a:80/chat", Translated),
-        ("server type ssl", "host=\"a\" port=\"80\" type=\"ssl\"", "tcp://a", NotSupported),
-        ("server type udp", "host=\"a\" port=\"80\" type=\"udp\"", "tcp://a", NotSupported),
-        (
-            "server type websocket_ssl",
-            "host=\"a\" port=\"80\" type=\"websocket_ssl\"",
-            "ws://a",
-            NotSupported,
-        ),
-        (
-            "server",
-            "host=\"a\" port=\"80\" type=\"tcp\" weight=\"2\"/><server host=\"b\" port=\"80\" \
-             type=\"tcp\"",
-            "tcp://a",
-            NotSupported,
-        ),
-    ];
+    let rows = rows! {
+        "server" Translated: r#"host="a" port="80" type="tcp""# => "target: tcp://a:80";
+        "server" Translated: r#"host="::1" port="80" type="tcp6""# => "tcp://[::1]:80";
+        "server" Translated: r#"host="a" port="80" type="websocket""# => "ws://a:80/chat";
+        "server type ssl" NotSupported: r#"host="a" port="80" type="ssl""# => "tcp://a";
+        "server type udp" NotSupported: r#"host="a" port="80" type="udp""# => "tcp://a";
+        "server type websocket_ssl" NotSupported:
+            r#"host="a" port="80" type="websocket_ssl""# => "ws://a";
+        "server" NotSupported:
+            r#"host="a" port="80" type="tcp" weight="2"/><server host="b" port="80" type="tcp""# =>
+            "tcp://a";
+    };
     check(rows, |xml| File { servers: format!("<server {xml}/>"), ..File::default() });
 }
 

@@ -2,7 +2,7 @@
 
 use throng_import::Fidelity::{Approximated, NotSupported, Suspicious, Translated};
 
-use super::constructs::{Row, check, check_one};
+use super::constructs::{check, check_one, rows};
 use super::file::File;
 use crate::{import_text, show_mistakes};
 
@@ -11,44 +11,27 @@ const SET: &str = "<setdynvars sourcetype=\"value\" value=\"v\"><var name=\"v\"/
 /// Only `subst="true"` fills in variables, and only in some places.
 #[test]
 fn variables_that_nothing_fills_in() {
-    let http: &[Row] = &[
-        ("%%_v%%", "<http url=\"/a/%%_v%%\"/>", "path: /a/%%_v%%", Suspicious),
-        (
-            "%%_v%%",
-            "<http url=\"/\" method=\"POST\" contents=\"%%_v%%\"/>",
-            "body: \"%%_v%%\"",
-            Suspicious,
-        ),
-        (
-            "%%my:fun%%",
-            "<http url=\"/\"><http_header name=\"a\" value=\"%%my:fun%%\"/></http>",
-            "a: \"%%my:fun%%\"",
-            Suspicious,
-        ),
-        (
-            "%%_v%%",
-            "<http url=\"/\"><www_authenticate userid=\"%%_v%%\" passwd=\"p\"/></http>",
-            "set: {login_of_a_request: \"%%_v%%:p\"}",
-            Suspicious,
-        ),
-        ("http", "<http url=\"/50%%/a:b\"/>", "path: /50%%/a:b", Translated),
-    ];
+    let http = rows! {
+        "%%_v%%" Suspicious: r#"<http url="/a/%%_v%%"/>"# => "path: /a/%%_v%%";
+        "%%_v%%" Suspicious:
+            r#"<http url="/" method="POST" contents="%%_v%%"/>"# => r#"body: "%%_v%%""#;
+        "%%my:fun%%" Suspicious:
+            r#"<http url="/"><http_header name="a" value="%%my:fun%%"/></http>"# =>
+            r#"a: "%%my:fun%%""#;
+        "%%_v%%" Suspicious:
+            r#"<http url="/"><www_authenticate userid="%%_v%%" passwd="p"/></http>"# =>
+            r#"set: {login_of_a_request: "%%_v%%:p"}"#;
+        "http" Translated: r#"<http url="/50%%/a:b"/>"# => "path: /50%%/a:b";
+    };
     check(http, |xml| File::with_session("ts_http", &format!("{SET}<request>{xml}</request>")));
-    let websocket: &[Row] = &[
-        ("%%_v%%", "<websocket type=\"connect\" path=\"/%%_v%%\"/>", "5555/%%_v%%", Suspicious),
-        (
-            "%%_v%%",
-            "<websocket type=\"message\" frame=\"text\">a %%_v%%</websocket>",
-            "send: a %%_v%%",
-            Suspicious,
-        ),
-        (
-            "%%ts_user_server:get_unique_id%%",
-            "<websocket type=\"message\">%%ts_user_server:get_unique_id%%</websocket>",
-            "send: \"%%ts_user_server:get_unique_id%%\"",
-            Suspicious,
-        ),
-    ];
+    let websocket = rows! {
+        "%%_v%%" Suspicious: r#"<websocket type="connect" path="/%%_v%%"/>"# => "5555/%%_v%%";
+        "%%_v%%" Suspicious:
+            r#"<websocket type="message" frame="text">a %%_v%%</websocket>"# => "send: a %%_v%%";
+        "%%ts_user_server:get_unique_id%%" Suspicious:
+            r#"<websocket type="message">%%ts_user_server:get_unique_id%%</websocket>"# =>
+            r#"send: "%%ts_user_server:get_unique_id%%""#;
+    };
     for subst in ["false", "all_except_body"] {
         check(websocket, |xml| {
             let request = format!("{SET}<request subst=\"{subst}\">{xml}</request>");
@@ -63,45 +46,26 @@ fn variables_that_nothing_fills_in() {
 /// Some attributes have no variables, whatever `subst` says.
 #[test]
 fn attributes_without_variables() {
-    let http: &[Row] = &[
-        ("%%_v%%", "<http url=\"/\"><soap action=\"%%_v%%\"/></http>", "%%_v%%", Suspicious),
-        ("%%_v%%", "<http url=\"/\" if_modified_since=\"%%_v%%\"/>", "%%_v%%", Suspicious),
-        (
-            "%%_v%%",
-            "<http url=\"/\"><add_cookie key=\"%%_v%%\" value=\"%%_v%%\"/></http>",
-            "cookie: \"%%_v%%=${v}\"",
-            Suspicious,
-        ),
-        (
-            "%%_v%%",
-            "<http url=\"/\"><http_header name=\"%%_v%%\" value=\"a\"/></http>",
-            "%%_v%% : a",
-            Suspicious,
-        ),
-    ];
+    let http = rows! {
+        "%%_v%%" Suspicious: r#"<http url="/"><soap action="%%_v%%"/></http>"# => "%%_v%%";
+        "%%_v%%" Suspicious: r#"<http url="/" if_modified_since="%%_v%%"/>"# => "%%_v%%";
+        "%%_v%%" Suspicious: r#"<http url="/"><add_cookie key="%%_v%%" value="%%_v%%"/></http>"# =>
+            r#"cookie: "%%_v%%=${v}""#;
+        "%%_v%%" Suspicious:
+            r#"<http url="/"><http_header name="%%_v%%" value="a"/></http>"# => "%%_v%% : a";
+    };
     let subst = |xml: &str| format!("{SET}<request subst=\"true\">{xml}</request>");
     check(http, |xml| File::with_session("ts_http", &subst(xml)));
-    let websocket: &[Row] = &[
-        (
-            "%%_v%%",
-            "<websocket type=\"connect\" path=\"/\" origin=\"http://%%_v%%\"/>",
-            "origin: http://%%_v%%",
-            Suspicious,
-        ),
-        (
-            "%%_v%%",
-            "<websocket type=\"connect\" path=\"/\" subprotocols=\"%%_v%%\"/>",
-            "subprotocols: [\"%%_v%%\"]",
-            Suspicious,
-        ),
-        (
-            "http_header",
+    let websocket = rows! {
+        "%%_v%%" Suspicious: r#"<websocket type="connect" path="/" origin="http://%%_v%%"/>"# =>
+            "origin: http://%%_v%%";
+        "%%_v%%" Suspicious: r#"<websocket type="connect" path="/" subprotocols="%%_v%%"/>"# =>
+            r#"subprotocols: ["%%_v%%"]"#;
+        "http_header" Suspicious:
             "<websocket type=\"connect\" path=\"/\"><http_header name=\"Origin\" value=\"a\"/>\
-             </websocket>",
-            "- connect: {timeout: 10m}",
-            Suspicious,
-        ),
-    ];
+             </websocket>" =>
+            "- connect: {timeout: 10m}";
+    };
     check(websocket, |xml| File::with_session("ts_websocket", &subst(xml)));
     let twice = "<setdynvars sourcetype=\"value\" value=\"%%_v%%\"><var name=\"w\"/></setdynvars>";
     let file = File::with_session("ts_http", &subst("<http url=\"/\"/>").replace(SET, twice));
@@ -115,17 +79,13 @@ fn attributes_without_variables() {
 /// A value stands in a URL as it is.
 #[test]
 fn values_in_urls() {
-    let rows: &[Row] = &[
-        (
-            "http url",
-            "<http url=\"/a/%%_v%%?b=%%_v%%\"/>",
-            "/a/${raw(v)}?b=${raw(v)}",
-            Approximated,
-        ),
-        ("http url", "<http url=\"%%_v%%\"/>", "path: ${raw(v)}", Approximated),
-        ("http", "<http url=\"/a/%%_n%%\"/>", "path: /a/${n}", Translated),
-        ("%%", "<http url=\"/a%%_v%%/50%%\"/>", "path: /a${raw(v)}/50,", Suspicious),
-    ];
+    let rows = rows! {
+        "http url" Approximated:
+            r#"<http url="/a/%%_v%%?b=%%_v%%"/>"# => "/a/${raw(v)}?b=${raw(v)}";
+        "http url" Approximated: r#"<http url="%%_v%%"/>"# => "path: ${raw(v)}";
+        "http" Translated: r#"<http url="/a/%%_n%%"/>"# => "path: /a/${n}";
+        "%%" Suspicious: r#"<http url="/a%%_v%%/50%%"/>"# => "path: /a${raw(v)}/50,";
+    };
     let number = "<setdynvars sourcetype=\"random_number\" start=\"1\" end=\"5\"><var name=\"n\"/>\
                   </setdynvars>";
     check(rows, |xml| {
@@ -142,63 +102,38 @@ fn values_in_urls() {
 #[test]
 fn bodies_and_their_headers() {
     let form = "headers: {content-type: application/x-www-form-urlencoded}, body: \"\"";
-    let rows: &[Row] = &[
-        ("http", "<http url=\"/\" method=\"POST\"/>", form, Translated),
-        ("http", "<http url=\"/\" method=\"DELETE\"/>", form, Translated),
-        ("http contents", "<http url=\"/\" contents=\"a\"/>", "get: {path: /, expect:", Suspicious),
-        (
-            "http contents",
-            "<http url=\"/\" method=\"OPTIONS\" contents=\"a\"/>",
-            "options: {path: /, expect:",
-            Suspicious,
-        ),
-        (
-            "http content_type",
-            "<http url=\"/\" content_type=\"a/b\"/>",
-            "get: {path: /, expect:",
-            Suspicious,
-        ),
-        (
-            "http if_modified_since",
-            "<http url=\"/\" method=\"PUT\" if_modified_since=\"a\"/>",
-            form,
-            Suspicious,
-        ),
-        (
-            "http_header",
+    let rows = rows! {
+        "http" Translated: r#"<http url="/" method="POST"/>"# => form;
+        "http" Translated: r#"<http url="/" method="DELETE"/>"# => form;
+        "http contents" Suspicious: r#"<http url="/" contents="a"/>"# => "get: {path: /, expect:";
+        "http contents" Suspicious:
+            r#"<http url="/" method="OPTIONS" contents="a"/>"# => "options: {path: /, expect:";
+        "http content_type" Suspicious:
+            r#"<http url="/" content_type="a/b"/>"# => "get: {path: /, expect:";
+        "http if_modified_since" Suspicious:
+            r#"<http url="/" method="PUT" if_modified_since="a"/>"# => form;
+        "http_header" Translated:
             "<http url=\"/\" method=\"PUT\" content_type=\"a/b\"><http_header \
-             name=\"Content-Type\" value=\"c/d\"/></http>",
-            "headers: {Content-Type: c/d}",
-            Translated,
-        ),
-        (
-            "http_header",
+             name=\"Content-Type\" value=\"c/d\"/></http>" =>
+            "headers: {Content-Type: c/d}";
+        "http_header" Suspicious:
             "<http url=\"/\" method=\"PUT\" contents=\"ab\"><http_header name=\"Content-Length\" \
-             value=\"3\"/></http>",
-            "body: ab",
-            Suspicious,
-        ),
-        (
-            "http contents",
-            "<http url=\"/\" method=\"PUT\" contents=\"\u{e9}\"/>",
-            "body: \u{e9}",
-            Suspicious,
-        ),
-        (
-            "www_authenticate",
-            "<http url=\"/\"><www_authenticate userid=\"%%_v%%\" passwd=\"p'w\"/></http>",
-            "set: {login_of_a_request: \"${v}:p'w\"} - get: {path: /, headers: \
-             {authorization: \"Basic ${base64(login_of_a_request)}\"}",
-            Translated,
-        ),
-    ];
+             value=\"3\"/></http>" =>
+            "body: ab";
+        "http contents" Suspicious:
+            "<http url=\"/\" method=\"PUT\" contents=\"\u{e9}\"/>" => "body: \u{e9}";
+        "www_authenticate" Translated:
+            r#"<http url="/"><www_authenticate userid="%%_v%%" passwd="p'w"/></http>"# =>
+            "set: {login_of_a_request: \"${v}:p'w\"} - get: {path: /, headers: {authorization: \
+             \"Basic ${base64(login_of_a_request)}\"}";
+    };
     check(rows, |xml| {
         File::with_session("ts_http", &format!("{SET}<request subst=\"true\">{xml}</request>"))
     });
-    let letters: &[Row] = &[
-        ("raw data", "\u{e9}", "send: \u{e9}", Suspicious),
-        ("raw data", "\u{20ac}", "send: \u{20ac}", Suspicious),
-    ];
+    let letters = rows! {
+        "raw data" Suspicious: "\u{e9}" => "send: \u{e9}";
+        "raw data" Suspicious: "\u{20ac}" => "send: \u{20ac}";
+    };
     check(letters, |data| {
         let request = format!("<request><raw ack=\"no_ack\" data=\"{data}\"/></request>");
         File::with_session("ts_raw", &request)
@@ -207,50 +142,28 @@ fn bodies_and_their_headers() {
 
 #[test]
 fn what_is_kept_of_an_answer() {
-    let rows: &[Row] = &[
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"a\" re=\"id=[0-9]+\"/><http url=\"/\"/>",
-            "timeout: 10m} - set: {a: \"\"}",
-            Suspicious,
-        ),
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"a\" re=\"Location: ([^\\r]*)\\r\\n\"/><http url=\"/\"/>",
-            "capture: {a: {header: location, regex: '^([^\\r]*)$'}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"a\" re=\"Set-Cookie: sid=([^;]*)\"/><http url=\"/\"/>",
-            "capture: {a: {header: set-cookie, regex: ^sid=([^;]*)}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"a\" re=\"Location: (.*)\"/><http url=\"/\"/>",
-            "capture: {a: {header: location, regex: ^(.*)}}",
-            Suspicious,
-        ),
-        (
-            "dyn_variable in headers",
-            "<dyn_variable name=\"a\" re=\"id: ([0-9]+)\"/><http url=\"/\"/>",
-            "capture: {a: {regex: \"id: ([0-9]+)\"}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable header",
-            "<dyn_variable name=\"a\" header=\"www-authenticate/nonce\"/><http url=\"/\"/>",
-            "capture: {a: {header: www-authenticate, regex: '(?i)[ ,]nonce\\s*=\\s*\"?([^\",]*)'}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable jsonpath",
-            "<dyn_variable name=\"a\" jsonpath=\"$.%%_v%%\"/><http url=\"/\"/>",
-            "get: {path: /, expect:",
-            NotSupported,
-        ),
-    ];
+    let rows = rows! {
+        "dyn_variable re" Suspicious: r#"<dyn_variable name="a" re="id=[0-9]+"/><http url="/"/>"# =>
+            r#"timeout: 10m} - set: {a: ""}"#;
+        "dyn_variable re" Approximated:
+            "<dyn_variable name=\"a\" re=\"Location: ([^\\r]*)\\r\\n\"/><http url=\"/\"/>" =>
+            "capture: {a: {header: location, regex: '^([^\\r]*)$'}}";
+        "dyn_variable re" Approximated:
+            r#"<dyn_variable name="a" re="Set-Cookie: sid=([^;]*)"/><http url="/"/>"# =>
+            "capture: {a: {header: set-cookie, regex: ^sid=([^;]*)}}";
+        "dyn_variable re" Suspicious:
+            r#"<dyn_variable name="a" re="Location: (.*)"/><http url="/"/>"# =>
+            "capture: {a: {header: location, regex: ^(.*)}}";
+        "dyn_variable in headers" Approximated:
+            r#"<dyn_variable name="a" re="id: ([0-9]+)"/><http url="/"/>"# =>
+            r#"capture: {a: {regex: "id: ([0-9]+)"}}"#;
+        "dyn_variable header" Approximated:
+            r#"<dyn_variable name="a" header="www-authenticate/nonce"/><http url="/"/>"# =>
+            "capture: {a: {header: www-authenticate, regex: '(?i)[ ,]nonce\\s*=\\s*\"?([^\",]*)'}}";
+        "dyn_variable jsonpath" NotSupported:
+            r#"<dyn_variable name="a" jsonpath="$.%%_v%%"/><http url="/"/>"# =>
+            "get: {path: /, expect:";
+    };
     check(rows, |xml| File::with_session("ts_http", &format!("<request>{xml}</request>")));
 }
 
@@ -265,11 +178,11 @@ fn a_repeat_that_runs_again_goes_on_counting() {
     };
     let counted = "if: condition: ${r_turns} > 3 do: [set: {r_goes_on: \"0\"}] else: \
                    - set: {r_turns: \"${r_turns + 1}\"} - if: condition: ${v} != v";
-    let rows: &[Row] = &[
-        ("repeat", "<for var=\"i\" from=\"1\" to=\"2\">REPEAT</for>", counted, Translated),
-        ("repeat", "REPEATREPEAT", counted, Translated),
-        ("repeat", "REPEAT<if var=\"v\" eq=\"w\">REPEAT</if>", counted, Translated),
-    ];
+    let rows = rows! {
+        "repeat" Translated: r#"<for var="i" from="1" to="2">REPEAT</for>"# => counted;
+        "repeat" Translated: "REPEATREPEAT" => counted;
+        "repeat" Translated: r#"REPEAT<if var="v" eq="w">REPEAT</if>"# => counted;
+    };
     let file = |xml: &str| {
         File::with_session("ts_raw", &format!("{SET}{}", xml.replace("REPEAT", &repeat("r"))))
     };
@@ -284,19 +197,15 @@ fn a_repeat_that_runs_again_goes_on_counting() {
 #[test]
 fn comparisons_and_counted_loops() {
     let think = "<thinktime value=\"1\"/>";
-    let rows: &[Row] = &[
-        ("if", "<if var=\"v\" gte=\"2\">THINK</if>", "${v} >= 2", Approximated),
-        ("if", "<if var=\"v\" eq=\"%%_v%%\">THINK</if>", "${v} == ${v}", Approximated),
-        ("if", "<if var=\"v\" eq=\"02\">THINK</if>", "${v} == 02", Approximated),
-        ("if", "<if var=\"v\" eq=\"2\">THINK</if>", "${v} == 2", Translated),
-        (
-            "for",
-            "<for var=\"i\" from=\"1\" to=\"4\" incr=\"2\">THINK</for><if var=\"i\" eq=\"5\">THINK\
-             </if>",
-            "repeat: {times: 3, do: [wait: 1s]} - set: {i: \"5\"} - if: {condition: ${i} == 5",
-            Translated,
-        ),
-    ];
+    let rows = rows! {
+        "if" Approximated: r#"<if var="v" gte="2">THINK</if>"# => "${v} >= 2";
+        "if" Approximated: r#"<if var="v" eq="%%_v%%">THINK</if>"# => "${v} == ${v}";
+        "if" Approximated: r#"<if var="v" eq="02">THINK</if>"# => "${v} == 02";
+        "if" Translated: r#"<if var="v" eq="2">THINK</if>"# => "${v} == 2";
+        "for" Translated:
+            r#"<for var="i" from="1" to="4" incr="2">THINK</for><if var="i" eq="5">THINK</if>"# =>
+            r#"repeat: {times: 3, do: [wait: 1s]} - set: {i: "5"} - if: {condition: ${i} == 5"#;
+    };
     check(rows, |xml| {
         let xml = xml.replace("THINK", think);
         File::with_session(

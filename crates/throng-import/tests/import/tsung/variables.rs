@@ -1,182 +1,84 @@
 //! The constructs of answers and of variables.
 
-use throng_import::Fidelity::{Approximated, NotNeeded, NotSupported, Suspicious, Translated};
 use throng_import::{FidelityEntry, ImportOptions, import};
 
-use super::constructs::{Row, check};
+use super::constructs::{check, rows};
 use super::file::File;
 use crate::import_text;
 
 #[test]
 fn variables_and_answers() {
-    let rows: &[Row] = &[
-        (
-            "%%_tsung_userid%%",
-            "<http url=\"/a\" contents=\"%%_tsung_userid%%\" method=\"POST\"/>",
-            "body: ${user.id + 1}",
-            Approximated,
-        ),
-        (
-            "%%ts_user_server:get_unique_id%%",
-            "<http url=\"/%%ts_user_server:get_unique_id%%\"/>",
-            "path: /${user.id + 1}",
-            Approximated,
-        ),
-        (
-            "%%ts_user_server:get_really_unique_id%%",
-            "<http url=\"/%%ts_user_server:get_really_unique_id%%\"/>",
-            "path: /${time('s')}-${user.id + 1}",
-            Approximated,
-        ),
-        ("%%my:fun%%", "<http url=\"/a%%my:fun%%\"/>", "path: /a,", NotSupported),
-        ("%%_x%%", "<http url=\"/a%%_x%%\"/>", "path: /aundefined", Suspicious),
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"user\" re=\"id=([0-9]+)\"/><http url=\"/a\"/>",
-            "capture: {value_user: {regex: id=([0-9]+)}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable regexp",
-            "<dyn_variable name=\"ab\" regexp=\"id=([0-9]+)\"/><http url=\"/a\"/>",
-            "capture: {ab: {regex: name=[\\\"']ab",
-            Suspicious,
-        ),
-        (
-            "dyn_variable re",
-            "<dyn_variable name=\"a\" re=\"(?&lt;!x)y\"/><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "dyn_variable jsonpath",
-            "<dyn_variable name=\"a\" jsonpath=\"$.b[0].c\"/><http url=\"/a\"/>",
-            "capture: {a: /b/0/c}",
-            Approximated,
-        ),
-        (
-            "dyn_variable jsonpath",
-            "<dyn_variable name=\"a\" jsonpath=\"$.b[?x=1].c\"/><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "dyn_variable header",
-            "<dyn_variable name=\"a\" header=\"Content-Type/charset\"/><http url=\"/a\"/>",
-            "capture: {a: {header: content-type, regex: '(?i);\\s*charset\\s*=\\s*\"?([^\";]*)'}}",
-            Approximated,
-        ),
-        (
-            "dyn_variable xpath",
-            "<dyn_variable name=\"a\" xpath=\"//input[@name='t']/@value\"/><http url=\"/a\"/>",
-            "<input\\\\b[^>]*\\\\sname=[\\\"']t[\\\"'][^>]*\\\\svalue=[\\\"']([^\\\"']*)",
-            Approximated,
-        ),
-        (
-            "dyn_variable xpath",
-            "<dyn_variable name=\"a\" xpath=\"//a[1]/b\"/><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "dyn_variable pgsql_expr",
-            "<dyn_variable name=\"a\" pgsql_expr=\"b\"/><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "dyn_variable form",
-            "<dyn_variable name=\"a\" decode=\"html_entities\"/><http url=\"/a\"/>",
-            "capture: {a: {regex: ",
-            Approximated,
-        ),
-        (
-            "match continue",
-            "<match do=\"continue\" when=\"match\">ok</match><http url=\"/a\"/>",
-            "expect: {status: [2xx, 3xx, 4xx, 5xx], regex: ok}",
-            Approximated,
-        ),
-        (
-            "match continue",
-            "<match do=\"continue\" when=\"match\">200 OK</match><http url=\"/a\"/>",
-            "expect: 200",
-            Approximated,
-        ),
-        (
-            "match continue",
-            "<match do=\"continue\" when=\"match\">^HTTP/1.1 302</match><http url=\"/a\"/>",
-            "expect: 302",
-            Approximated,
-        ),
-        (
-            "match abort",
-            "<match do=\"abort\" when=\"nomatch\">ok</match><http url=\"/a\"/>",
-            "on_error: stop",
-            Approximated,
-        ),
-        (
-            "match restart",
-            "<match do=\"restart\" when=\"nomatch\" max_restart=\"2\">ok</match><http url=\"/a\"/>",
-            "on_error: restart",
-            Approximated,
-        ),
-        ("match log", "<match do=\"log\">ok</match><http url=\"/a\"/>", "", NotNeeded),
-        ("match dump", "<match do=\"dump\">ok</match><http url=\"/a\"/>", "", NotNeeded),
-        (
-            "match name",
-            "<match do=\"log\" name=\"greeted\">ok</match><http url=\"/a\"/>",
-            "",
-            NotNeeded,
-        ),
-        (
-            "match name",
-            "<match name=\"greeted\">ok</match><http url=\"/a\"/>",
-            "expect: {status: [2xx, 3xx, 4xx, 5xx], regex: ok}",
-            NotNeeded,
-        ),
-        (
-            "match abort",
-            "<match do=\"abort\" when=\"match\">bad</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match restart",
-            "<match do=\"restart\" when=\"match\">bad</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match loop",
-            "<match do=\"loop\" sleep_loop=\"5\" max_loop=\"2\">x</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match loop",
-            "<match do=\"loop\" loop_back=\"1\">x</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match abort_test",
-            "<match do=\"abort_test\">x</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match continue",
-            "<match subst=\"true\">%%_x%%</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-        (
-            "match continue",
-            "<match apply_to_content=\"my:fun\">x</match><http url=\"/a\"/>",
-            "",
-            NotSupported,
-        ),
-    ];
+    let rows = rows! {
+        "%%_tsung_userid%%" Approximated:
+            r#"<http url="/a" contents="%%_tsung_userid%%" method="POST"/>"# =>
+            "body: ${user.id + 1}";
+        "%%ts_user_server:get_unique_id%%" Approximated:
+            r#"<http url="/%%ts_user_server:get_unique_id%%"/>"# => "path: /${user.id + 1}";
+        "%%ts_user_server:get_really_unique_id%%" Approximated:
+            r#"<http url="/%%ts_user_server:get_really_unique_id%%"/>"# =>
+            "path: /${time('s')}-${user.id + 1}";
+        "%%my:fun%%" NotSupported: r#"<http url="/a%%my:fun%%"/>"# => "path: /a,";
+        "%%_x%%" Suspicious: r#"<http url="/a%%_x%%"/>"# => "path: /aundefined";
+        "dyn_variable re" Approximated:
+            r#"<dyn_variable name="user" re="id=([0-9]+)"/><http url="/a"/>"# =>
+            "capture: {value_user: {regex: id=([0-9]+)}}";
+        "dyn_variable regexp" Suspicious:
+            r#"<dyn_variable name="ab" regexp="id=([0-9]+)"/><http url="/a"/>"# =>
+            "capture: {ab: {regex: name=[\\\"']ab";
+        "dyn_variable re" NotSupported:
+            r#"<dyn_variable name="a" re="(?&lt;!x)y"/><http url="/a"/>"# => "";
+        "dyn_variable jsonpath" Approximated:
+            r#"<dyn_variable name="a" jsonpath="$.b[0].c"/><http url="/a"/>"# =>
+            "capture: {a: /b/0/c}";
+        "dyn_variable jsonpath" NotSupported:
+            r#"<dyn_variable name="a" jsonpath="$.b[?x=1].c"/><http url="/a"/>"# => "";
+        "dyn_variable header" Approximated:
+            r#"<dyn_variable name="a" header="Content-Type/charset"/><http url="/a"/>"# =>
+            "capture: {a: {header: content-type, regex: '(?i);\\s*charset\\s*=\\s*\"?([^\";]*)'}}";
+        "dyn_variable xpath" Approximated:
+            r#"<dyn_variable name="a" xpath="//input[@name='t']/@value"/><http url="/a"/>"# =>
+            "<input\\\\b[^>]*\\\\sname=[\\\"']t[\\\"'][^>]*\\\\svalue=[\\\"']([^\\\"']*)";
+        "dyn_variable xpath" NotSupported:
+            r#"<dyn_variable name="a" xpath="//a[1]/b"/><http url="/a"/>"# => "";
+        "dyn_variable pgsql_expr" NotSupported:
+            r#"<dyn_variable name="a" pgsql_expr="b"/><http url="/a"/>"# => "";
+        "dyn_variable form" Approximated:
+            r#"<dyn_variable name="a" decode="html_entities"/><http url="/a"/>"# =>
+            "capture: {a: {regex: ";
+        "match continue" Approximated:
+            r#"<match do="continue" when="match">ok</match><http url="/a"/>"# =>
+            "expect: {status: [2xx, 3xx, 4xx, 5xx], regex: ok}";
+        "match continue" Approximated:
+            r#"<match do="continue" when="match">200 OK</match><http url="/a"/>"# => "expect: 200";
+        "match continue" Approximated:
+            r#"<match do="continue" when="match">^HTTP/1.1 302</match><http url="/a"/>"# =>
+            "expect: 302";
+        "match abort" Approximated:
+            r#"<match do="abort" when="nomatch">ok</match><http url="/a"/>"# => "on_error: stop";
+        "match restart" Approximated:
+            r#"<match do="restart" when="nomatch" max_restart="2">ok</match><http url="/a"/>"# =>
+            "on_error: restart";
+        "match log" NotNeeded: r#"<match do="log">ok</match><http url="/a"/>"# => "";
+        "match dump" NotNeeded: r#"<match do="dump">ok</match><http url="/a"/>"# => "";
+        "match name" NotNeeded:
+            r#"<match do="log" name="greeted">ok</match><http url="/a"/>"# => "";
+        "match name" NotNeeded: r#"<match name="greeted">ok</match><http url="/a"/>"# =>
+            "expect: {status: [2xx, 3xx, 4xx, 5xx], regex: ok}";
+        "match abort" NotSupported:
+            r#"<match do="abort" when="match">bad</match><http url="/a"/>"# => "";
+        "match restart" NotSupported:
+            r#"<match do="restart" when="match">bad</match><http url="/a"/>"# => "";
+        "match loop" NotSupported:
+            r#"<match do="loop" sleep_loop="5" max_loop="2">x</match><http url="/a"/>"# => "";
+        "match loop" NotSupported:
+            r#"<match do="loop" loop_back="1">x</match><http url="/a"/>"# => "";
+        "match abort_test" NotSupported:
+            r#"<match do="abort_test">x</match><http url="/a"/>"# => "";
+        "match continue" NotSupported:
+            r#"<match subst="true">%%_x%%</match><http url="/a"/>"# => "";
+        "match continue" NotSupported:
+            r#"<match apply_to_content="my:fun">x</match><http url="/a"/>"# => "";
+    };
     check(rows, |xml| {
         File::with_session("ts_http", &format!("<request subst=\"true\">{xml}</request>"))
     });
@@ -202,59 +104,26 @@ fn a_match_that_aborts_ends_a_user_after_all_errors() {
 
 #[test]
 fn values_that_a_step_sets() {
-    let rows: &[Row] = &[
-        (
-            "setdynvars file",
-            "sourcetype=\"file\" fileid=\"u\"",
-            "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\"}}",
-            Approximated,
-        ),
-        (
-            "setdynvars file",
-            "sourcetype=\"file\" fileid=\"u\" order=\"random\"",
-            "data: {u: {file: users.csv, columns: [a, b], delimiter: \";\", order: random}}",
-            Approximated,
-        ),
-        ("setdynvars local_file", "sourcetype=\"local_file\" fileid=\"u\"", "random", Approximated),
-        (
-            "setdynvars random_number",
-            "sourcetype=\"random_number\" start=\"3\" end=\"8\"",
-            "set: {a: \"${random(3,8)}\", b: \"${random(3,8)}\"}",
-            Translated,
-        ),
-        (
-            "setdynvars random_string",
-            "sourcetype=\"random_string\" length=\"12\"",
-            "${random(1000000000,9999999999)}${random(10,99)}",
-            Approximated,
-        ),
-        (
-            "setdynvars urandom_string",
-            "sourcetype=\"urandom_string\" length=\"1\"",
-            "${random(0,9)}",
-            Approximated,
-        ),
-        (
-            "setdynvars value",
-            "sourcetype=\"value\" value=\"${x\"",
-            "set: {a: $${x} - set: {b: \"\"}",
-            Translated,
-        ),
-        (
-            "setdynvars server",
-            "sourcetype=\"server\"",
-            "set: {a: \"127.0.0.1\"} - set: {b: \"5555\"}",
-            Translated,
-        ),
-        (
-            "setdynvars jsonpath",
-            "sourcetype=\"jsonpath\" from=\"x\" jsonpath=\"y\"",
-            "",
-            NotSupported,
-        ),
-        ("setdynvars erlang", "sourcetype=\"erlang\" callback=\"m:f\"", "", NotSupported),
-        ("setdynvars eval", "sourcetype=\"eval\" code=\"fun\"", "", NotSupported),
-    ];
+    let rows = rows! {
+        "setdynvars file" Approximated: r#"sourcetype="file" fileid="u""# =>
+            r#"data: {u: {file: users.csv, columns: [a, b], delimiter: ";"}}"#;
+        "setdynvars file" Approximated: r#"sourcetype="file" fileid="u" order="random""# =>
+            r#"data: {u: {file: users.csv, columns: [a, b], delimiter: ";", order: random}}"#;
+        "setdynvars local_file" Approximated: r#"sourcetype="local_file" fileid="u""# => "random";
+        "setdynvars random_number" Translated: r#"sourcetype="random_number" start="3" end="8""# =>
+            r#"set: {a: "${random(3,8)}", b: "${random(3,8)}"}"#;
+        "setdynvars random_string" Approximated: r#"sourcetype="random_string" length="12""# =>
+            "${random(1000000000,9999999999)}${random(10,99)}";
+        "setdynvars urandom_string" Approximated:
+            r#"sourcetype="urandom_string" length="1""# => "${random(0,9)}";
+        "setdynvars value" Translated:
+            r#"sourcetype="value" value="${x""# => r#"set: {a: $${x} - set: {b: ""}"#;
+        "setdynvars server" Translated:
+            r#"sourcetype="server""# => r#"set: {a: "127.0.0.1"} - set: {b: "5555"}"#;
+        "setdynvars jsonpath" NotSupported: r#"sourcetype="jsonpath" from="x" jsonpath="y""# => "";
+        "setdynvars erlang" NotSupported: r#"sourcetype="erlang" callback="m:f""# => "";
+        "setdynvars eval" NotSupported: r#"sourcetype="eval" code="fun""# => "";
+    };
     check(rows, |xml| {
         let steps = format!(
             "<setdynvars {xml}><var name=\"a\"/><var name=\"b\"/></setdynvars><request \
@@ -298,21 +167,13 @@ fn a_request_may_name_its_own_browser() {
 
 #[test]
 fn a_function_of_tsung_means_the_same_in_setdynvars() {
-    let rows: &[Row] = &[
-        (
-            "setdynvars erlang",
-            "ts_user_server:get_unique_id",
-            "set: {id: ${user.id + 1}}",
-            Approximated,
-        ),
-        (
-            "setdynvars erlang",
-            "ts_user_server:get_really_unique_id",
-            "set: {id: ${time('s')}-${user.id + 1}}",
-            Approximated,
-        ),
-        ("setdynvars erlang", "my:function", "set: {id: }", NotSupported),
-    ];
+    let rows = rows! {
+        "setdynvars erlang" Approximated:
+            "ts_user_server:get_unique_id" => "set: {id: ${user.id + 1}}";
+        "setdynvars erlang" Approximated:
+            "ts_user_server:get_really_unique_id" => "set: {id: ${time('s')}-${user.id + 1}}";
+        "setdynvars erlang" NotSupported: "my:function" => "set: {id: }";
+    };
     check(rows, |callback| {
         let set = format!(
             "<setdynvars sourcetype=\"erlang\" callback=\"{callback}\"><var name=\"id\"/>\
