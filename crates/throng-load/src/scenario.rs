@@ -270,7 +270,8 @@ fn read(
     }
     data?;
     let stored = reader.names.stored().iter().enumerate();
-    let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
+    let sent_parts: Vec<_> =
+        stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16)).collect();
     let probe = probe?;
     check_until_done(reader, &fields, &load)?;
     let (limits, held_bytes_max) = limits?;
@@ -287,7 +288,7 @@ fn read(
         measured: reader.measured.take().unwrap_or_default(),
         limits,
         held_bytes_max,
-        sent_parts: sent_parts.collect(),
+        sent_parts,
         tables: std::mem::take(&mut reader.names.tables),
         files: std::mem::take(&mut reader.files),
         environment: std::mem::take(&mut reader.names.environment),
