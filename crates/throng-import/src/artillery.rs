@@ -81,7 +81,8 @@ fn recognises(source: &Source<'_>) -> bool {
 }
 
 fn read(translator: &mut Translator<'_>) -> Option<Draft> {
-    let mut root = match YamlNode::parse(translator.source.text) {
+    let source = translator.source;
+    let mut root = match YamlNode::parse(source.text) {
         Ok(root) => root,
         Err(mistake) => {
             translator.mistakes.push(mistake);
@@ -146,7 +147,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         let label = "expected a scenario of the engine http or ws with steps";
         translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
     }
-    let comments = translator.source.comments_at_top();
+    let comments = source.comments_at_top();
     let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
     Some(Draft { setup, teardown, ..draft })
 }
