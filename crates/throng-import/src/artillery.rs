@@ -90,15 +90,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         let label = "expected `scenarios: [{flow: [...]}]`";
         return translator.fail(&(0..0), "the file has no scenarios", label);
     };
-    let config = match fields.get("config") {
-        Some(node) => {
-            let plugins = names_of_plugins(node);
-            let keys: Vec<_> = CONFIG_KEYS.iter().copied().chain(plugins).collect();
-            Fields::read(translator, node, "`config`", &keys)?
-        }
-        None => Fields::default(),
-    };
-    report_others(translator, &config);
+    let config = read_config(translator, &fields)?;
     let of_config = config.get("engine").and_then(YamlNode::scalar).unwrap_or("http");
     let scenarios: Vec<_> = list(translator, scenarios, "`scenarios`")?
         .iter()
@@ -142,6 +134,31 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         .collect();
     let teardown = once(&mut flow, &fields, "after");
     let Flow { target, has_answers, has_encoded, has_untyped, .. } = flow;
+    report_bodies(translator, has_untyped, has_encoded);
+    let thresholds = read_thresholds(translator, &config, thresholds::Kind { engine, has_answers });
+    if classes.is_empty() && translator.mistakes.is_empty() {
+        let label = "expected a scenario of the engine http or ws with steps";
+        translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
+    }
+    let comments = source.comments_at_top("#");
+    let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
+    Some(Draft { setup, teardown, ..draft })
+}
+
+fn read_config<'n>(translator: &mut Translator<'_>, fields: &Fields<'n>) -> Option<Fields<'n>> {
+    let config = match fields.get("config") {
+        Some(node) => {
+            let plugins = names_of_plugins(node);
+            let keys: Vec<_> = CONFIG_KEYS.iter().copied().chain(plugins).collect();
+            Fields::read(translator, node, "`config`", &keys)?
+        }
+        None => Fields::default(),
+    };
+    report_others(translator, &config);
+    Some(config)
+}
+
+fn report_bodies(translator: &mut Translator<'_>, has_untyped: bool, has_encoded: bool) {
     if has_untyped {
         let how = "Artillery names no type of a body without `content-type`, and the scenario \
                    `text/plain; charset=utf-8`";
@@ -152,14 +169,6 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
                    Artillery, and `%20` in those of the scenario";
         translator.approximated(&(0..0), "variables in forms and queries", how);
     }
-    let thresholds = read_thresholds(translator, &config, thresholds::Kind { engine, has_answers });
-    if classes.is_empty() && translator.mistakes.is_empty() {
-        let label = "expected a scenario of the engine http or ws with steps";
-        translator.mistake(&(0..0), "the file has no scenario that can be imported", label);
-    }
-    let comments = source.comments_at_top("#");
-    let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
-    Some(Draft { setup, teardown, ..draft })
 }
 
 /// An entry of `scenarios`.

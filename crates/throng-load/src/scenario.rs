@@ -82,7 +82,7 @@ use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::of_user;
 use measured::MeasuredWork;
 use node::{Kind, Node};
-use reader::Reader;
+use reader::{Fields, Reader};
 
 /// A valid scenario.
 #[derive(Clone, Debug)]
@@ -245,23 +245,79 @@ fn read(
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
-    let load =
-        reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| {
-        let mut phases = load::read(reader, node, folder)?;
-        if let Some(peak) = peak {
-            load::set_peak(reader, node, &mut phases, peak);
-        }
-        Some(phases)
-    });
+    let load = read_load(reader, &fields, folder, peak);
     let limits = fields.get("limits");
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
-    let setup = match fields.get("setup") {
-        None => Some(None),
-        Some(node) => setup::read_setup(reader, node, of_user).map(Some),
+    let setup = optional(&fields, "setup", |node| setup::read_setup(reader, node, of_user));
+    let classes = read_user(reader, &fields);
+    let cues = cue_names::check(reader);
+    let names = reader.step_names.iter().map(str::to_owned).collect();
+    let has_probe = fields.get("probe").is_some();
+    let has_others = reader.leaves_out || classes.is_none();
+    let measured = MeasuredWork::of(names, reader.step_kinds.clone(), has_probe, has_others);
+    reader.measured = Some(measured);
+    let thresholds =
+        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
+    // It uses the values that the steps store, and a topic that they join.
+    let probe = optional(&fields, "probe", |node| {
+        reader.names.begin_probe();
+        probe::read(reader, node, classes.is_some())
+    });
+    let teardown = optional(&fields, "teardown", |node| setup::read_teardown(reader, node, of_user));
+    let load = load?;
+    if let Some(node) = fields.get("data") {
+        data::check_rows(reader, node, &load);
+    }
+    data?;
+    let stored = reader.names.stored().iter().enumerate();
+    let sent_parts: Vec<_> =
+        stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16)).collect();
+    let probe = probe?;
+    check_until_done(reader, &fields, &load)?;
+    let (limits, held_bytes_max) = limits?;
+    let mut scenario = Scenario {
+        target: target?,
+        protocol,
+        load,
+        classes: classes?,
+        setup: setup?,
+        teardown: teardown?,
+        probe,
+        thresholds: thresholds?,
+        cues: cues?,
+        measured: reader.measured.take().unwrap_or_default(),
+        limits,
+        held_bytes_max,
+        sent_parts,
+        tables: std::mem::take(&mut reader.names.tables),
+        files: std::mem::take(&mut reader.files),
+        environment: std::mem::take(&mut reader.names.environment),
+        secrets: std::mem::take(&mut reader.names.secrets),
     };
+    barrier_users::set(reader, &mut scenario);
+    limits::check_steps(reader, &scenario);
+    Some(scenario)
+}
+
+fn read_load(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    folder: &Path,
+    peak: Option<LoadPeak>,
+) -> Option<Vec<Phase>> {
+    let example = "load: [{ramp: {to: 100, over: 10s}}]";
+    let node = reader.require(fields, "load", "a scenario", example)?;
+    let mut phases = load::read(reader, node, folder)?;
+    if let Some(peak) = peak {
+        load::set_peak(reader, node, &mut phases, peak);
+    }
+    Some(phases)
+}
+
+/// Reads `user`, or the classes of `users`.
+fn read_user(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Class>> {
     let on_error = fields.get("on_error");
-    let classes = match (fields.get("user"), fields.get("users")) {
+    match (fields.get("user"), fields.get("users")) {
         (Some(user), None) => {
             let list = step_list::read(reader, user, "`user`", of_user);
             let on_error =
@@ -288,68 +344,31 @@ fn read(
             None
         }
         (None, None) => {
-            reader.require(&fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
+            reader.require(fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
             None
         }
-    };
-    let cues = cue_names::check(reader);
-    let names = reader.step_names.iter().map(str::to_owned).collect();
-    let has_probe = fields.get("probe").is_some();
-    let has_others = reader.leaves_out || classes.is_none();
-    let measured = MeasuredWork::of(names, reader.step_kinds.clone(), has_probe, has_others);
-    reader.measured = Some(measured);
-    let thresholds =
-        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
-    // It uses the values that the steps store, and a topic that they join.
-    let probe = match fields.get("probe") {
-        None => Some(None),
-        Some(node) => {
-            reader.names.begin_probe();
-            probe::read(reader, node, classes.is_some()).map(Some)
-        }
-    };
-    let teardown = match fields.get("teardown") {
-        None => Some(None),
-        Some(node) => setup::read_teardown(reader, node, of_user).map(Some),
-    };
-    let load = load?;
-    if let Some(node) = fields.get("data") {
-        data::check_rows(reader, node, &load);
     }
-    data?;
-    let stored = reader.names.stored().iter().enumerate();
-    let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
-    let probe = probe?;
-    if let (Some(_), Some(node)) = (&probe, fields.get("load"))
+}
+
+/// Reads a field that may be missing: then its value is `Some(None)`.
+fn optional<T>(
+    fields: &Fields<'_>,
+    key: &str,
+    read: impl FnOnce(&Node) -> Option<T>,
+) -> Option<Option<T>> {
+    fields.get(key).map_or(Some(None), |node| read(node).map(Some))
+}
+
+/// Refuses a load that waits for its users beside a probe, which goes on without them.
+fn check_until_done(reader: &mut Reader<'_>, fields: &Fields<'_>, load: &[Phase]) -> Option<()> {
+    if let (Some(_), Some(node)) = (fields.get("probe"), fields.get("load"))
         && let Some(Phase::Hold { until_done: true, .. }) = load.last()
     {
         let title = "a load with a `probe` does not end with its users";
         reader.error(reader.first_line(&node.span), title, "leave out `until: done`");
         return None;
     }
-    let (limits, held_bytes_max) = limits?;
-    let mut scenario = Scenario {
-        target: target?,
-        protocol,
-        load,
-        classes: classes?,
-        setup: setup?,
-        teardown: teardown?,
-        probe,
-        thresholds: thresholds?,
-        cues: cues?,
-        measured: reader.measured.take().unwrap_or_default(),
-        limits,
-        held_bytes_max,
-        sent_parts: sent_parts.collect(),
-        tables: std::mem::take(&mut reader.names.tables),
-        files: std::mem::take(&mut reader.files),
-        environment: std::mem::take(&mut reader.names.environment),
-        secrets: std::mem::take(&mut reader.names.secrets),
-    };
-    barrier_users::set(reader, &mut scenario);
-    limits::check_steps(reader, &scenario);
-    Some(scenario)
+    Some(())
 }
 
 fn read_target(reader: &mut Reader<'_>, node: &Node) -> Option<Target> {

@@ -73,31 +73,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         // Without its headers, an answer has no status either.
         let is_of_body = element.value("skip_headers") == Some("http");
         let status = self.status_in(text).filter(|_| !is_of_body);
-        let remedy = if !waits && self.plugin != Plugin::Http {
-            Some("nothing waits for this answer: give the request an `ack` that does")
-        } else if text.is_empty() || Regex::new(text).is_err() {
-            Some(
-                "throng has no such regular expression: write it without look-around and \
-                  back-references",
-            )
-        } else if element.value("subst") == Some("true") && text.contains("%%") {
-            Some("a regular expression has no variables; use `contains`, which has")
-        } else if element.get("apply_to_content").is_some() {
-            Some("throng runs no Erlang; match the answer as it comes")
-        } else {
-            match (action, when) {
-                ("continue", _) | ("abort" | "restart", "nomatch") => None,
-                ("loop", _) => Some(
-                    "put the request into a `repeat: {while}` whose condition uses a captured \
-                     value",
-                ),
-                ("abort_test", _) => Some("no step ends a run; write a threshold"),
-                _ => Some(
-                    "an `expect` says what an answer must have, and not what it must not have: \
-                     turn the expression round, or capture the value and write an `if`",
-                ),
-            }
-        };
+        let remedy = self.match_remedy(element, (action, when), waits);
         let remedy = remedy.or_else(|| {
             let is_taken = match &status {
                 Some(_) => answer.status.is_some(),
@@ -139,6 +115,42 @@ impl<'d> StepsReader<'_, '_, 'd> {
                     self.approximated_once(&span, "match in headers", how);
                 }
                 answer.regex = Some(text.to_owned());
+            }
+        }
+    }
+
+    /// Returns what to write instead of a `match` that no `expect` can say; `None` if one can.
+    fn match_remedy(
+        &self,
+        element: Element<'d>,
+        (action, when): (&str, &str),
+        waits: bool,
+    ) -> Option<&'static str> {
+        let text = element.text();
+        let text = text.trim();
+        if !waits && self.plugin != Plugin::Http {
+            Some("nothing waits for this answer: give the request an `ack` that does")
+        } else if text.is_empty() || Regex::new(text).is_err() {
+            Some(
+                "throng has no such regular expression: write it without look-around and \
+                  back-references",
+            )
+        } else if element.value("subst") == Some("true") && text.contains("%%") {
+            Some("a regular expression has no variables; use `contains`, which has")
+        } else if element.get("apply_to_content").is_some() {
+            Some("throng runs no Erlang; match the answer as it comes")
+        } else {
+            match (action, when) {
+                ("continue", _) | ("abort" | "restart", "nomatch") => None,
+                ("loop", _) => Some(
+                    "put the request into a `repeat: {while}` whose condition uses a captured \
+                     value",
+                ),
+                ("abort_test", _) => Some("no step ends a run; write a threshold"),
+                _ => Some(
+                    "an `expect` says what an answer must have, and not what it must not have: \
+                     turn the expression round, or capture the value and write an `if`",
+                ),
             }
         }
     }

@@ -61,28 +61,10 @@ impl Recorder<'_> {
                     Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
                 }
             }
-            Record::ConnectFailed { why, is_upgrade } => {
-                stats.count_connect_failure(why);
-                if let Op::Http { .. } = self.place.program.op(self.place.pc) {
-                    stats.counters.http_connects_failed += 1;
-                }
-                self.note_error(ErrorName::Connect(why), |place| {
-                    describe_connect_failure(place, why, is_upgrade)
-                });
-            }
+            Record::ConnectFailed { why, is_upgrade } => self.connect_failed(why, is_upgrade),
             Record::ConnectRefused => stats.incidents.connect_refused(now),
             Record::ConnectionLost => stats.incidents.count_lost_connection(now),
-            Record::PeerClosed { code, reason } => {
-                stats.incidents.count_lost_connection(now);
-                stats.count_close(code);
-                let place = self.place;
-                let first = self.note_error(ErrorName::Close(code), |place| {
-                    describe_close(place, code, reason)
-                });
-                if let Some(first) = first {
-                    first.close_reason = describe_reason(place, reason);
-                }
-            }
+            Record::PeerClosed { code, reason } => self.peer_closed(code, reason),
             Record::ChannelsLost(count) => counters.joined -= count,
             Record::Answered { timing, from } => {
                 // An answer to another request still shows that the target is alive.
@@ -96,19 +78,7 @@ impl Recorder<'_> {
             Record::Joined { from, timing } => stats.count_join(from, timing),
             Record::Pushed { from, timing } => stats.count_push(from, timing),
             Record::Skipped(message) | Record::SkippedKept(message) => self.note_skipped(message),
-            Record::Error(kind) => {
-                stats.errors[kind as usize] += 1;
-                // An unexpected status is noted where it is known: with its answer.
-                if kind == ErrorKind::HttpStatus {
-                    return;
-                }
-                let place = self.place;
-                if let Some(first) =
-                    self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind))
-                {
-                    first.reader_line = reader_line(place, kind);
-                }
-            }
+            Record::Error(kind) => self.error(kind),
             Record::Sample(sample, scope) => self.sample(&sample, scope),
             Record::Unanswered { kind, is_tcp_part, from } => {
                 self.unanswered(kind, is_tcp_part, from);
@@ -133,6 +103,41 @@ impl Recorder<'_> {
             Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
+        }
+    }
+
+    fn connect_failed(&mut self, why: ConnectFailure, is_upgrade: bool) {
+        self.stats.count_connect_failure(why);
+        if let Op::Http { .. } = self.place.program.op(self.place.pc) {
+            self.stats.counters.http_connects_failed += 1;
+        }
+        self.note_error(ErrorName::Connect(why), |place| {
+            describe_connect_failure(place, why, is_upgrade)
+        });
+    }
+
+    fn peer_closed(&mut self, code: Option<u16>, reason: &str) {
+        self.stats.incidents.count_lost_connection(self.now);
+        self.stats.count_close(code);
+        let place = self.place;
+        let first =
+            self.note_error(ErrorName::Close(code), |place| describe_close(place, code, reason));
+        if let Some(first) = first {
+            first.close_reason = describe_reason(place, reason);
+        }
+    }
+
+    fn error(&mut self, kind: ErrorKind) {
+        self.stats.errors[kind as usize] += 1;
+        // An unexpected status is noted where it is known: with its answer.
+        if kind == ErrorKind::HttpStatus {
+            return;
+        }
+        let place = self.place;
+        if let Some(first) =
+            self.note_error(ErrorName::Kind(kind), |place| describe_error(place, kind))
+        {
+            first.reader_line = reader_line(place, kind);
         }
     }
 

@@ -51,6 +51,24 @@ enum Close {
     Reset,
 }
 
+impl Requests {
+    /// Keeps what an action asks of the connection that there is.
+    fn note(&mut self, action: &UserAction<'_>) {
+        match action {
+            UserAction::WaitUntil(deadline) => self.deadline = Some(*deadline),
+            UserAction::Close => self.close = Some(Close::InOrder(CloseReason::Requested)),
+            UserAction::CloseFinished => self.close = Some(Close::InOrder(CloseReason::Finished)),
+            UserAction::Reset => self.close = Some(Close::Reset),
+            UserAction::HalfClose => self.half_close = true,
+            UserAction::Remove => self.remove = true,
+            UserAction::Connect { .. }
+            | UserAction::Count(_)
+            | UserAction::Record(..)
+            | UserAction::Trace(..) => {}
+        }
+    }
+}
+
 impl Generator {
     /// Gives an input to a user's machine and carries out its actions. Returns true if the user is
     /// removed.
@@ -94,20 +112,8 @@ impl Generator {
         input: Input<'_>,
         requests: &mut Requests,
     ) -> Progress {
-        let Self {
-            run,
-            sources,
-            encoder,
-            samples,
-            stats,
-            probes,
-            followed,
-            tracer,
-            cues,
-            clocks,
-            held,
-            ..
-        } = self;
+        let mut tracer = self.tracer.as_mut();
+        let Self { run, sources, encoder, samples, stats, probes, followed, .. } = self;
         let UserParts { user, session, out, socket, now, arrival, index } = parts;
         let (id, class, config) = (user.id(), user.class, &run.config);
         let program = &config.program;
@@ -119,7 +125,7 @@ impl Generator {
         let mut change = ConnectionChange::of(&input);
         let unanswered = (user.unanswered, user.message_from);
         let mut recorder = Recorder { stats, samples, now, place };
-        let mut tracer = tracer.as_mut().filter(|tracer| tracer.follows(id));
+        tracer = tracer.filter(|tracer| tracer.follows(id));
         let is_traced = tracer.is_some();
         let mut act = |action: UserAction<'_>| match action {
             UserAction::Count(count) => count(&mut recorder.stats.counters),
@@ -131,21 +137,13 @@ impl Generator {
                 recorder.place.pc = pc;
                 recorder.record(record);
             }
-            UserAction::Trace(..) => {}
-            UserAction::WaitUntil(deadline) => requests.deadline = Some(deadline),
             UserAction::Connect { measures_arrivals } => {
                 let target = config.targets[target()];
                 let options = SocketOptions { arrival_stamps: measures_arrivals, ..config.options };
                 let source = sources.choose();
                 requests.connect = Some(ConnectSpec { target, source, options });
             }
-            UserAction::Close => requests.close = Some(Close::InOrder(CloseReason::Requested)),
-            UserAction::CloseFinished => {
-                requests.close = Some(Close::InOrder(CloseReason::Finished))
-            }
-            UserAction::Reset => requests.close = Some(Close::Reset),
-            UserAction::HalfClose => requests.half_close = true,
-            UserAction::Remove => requests.remove = true,
+            other => requests.note(&other),
         };
         let mut actions = |action: UserAction<'_>| {
             if let Some(tracer) = &mut tracer {
@@ -162,9 +160,9 @@ impl Generator {
             out,
             rules: run.rules(),
             encoder,
-            clocks,
-            cues,
-            held,
+            clocks: &mut self.clocks,
+            cues: &mut self.cues,
+            held: &mut self.held,
             index,
             is_traced,
             actions: &mut actions,

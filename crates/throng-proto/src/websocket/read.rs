@@ -69,10 +69,8 @@ pub(super) fn next_event<'a, 'i: 'a>(
             Some(kept) => {
                 let pending_bytes = kept.pending.len();
                 // A header or a control frame is never longer than this.
-                let more = input
-                    .peek()
-                    .len()
-                    .min(Header::HEADER_BYTES_MAX + buffers.control.len() - pending_bytes);
+                let most = Header::HEADER_BYTES_MAX + buffers.control.len() - pending_bytes;
+                let more = input.peek().len().min(most);
                 kept.pending.extend_from_slice(&input.peek()[..more]);
                 let header = Header::parse(&kept.pending, role, deflate, limits)?;
                 let Some(header) = header.filter(|one| kept.pending.len() >= one.bytes_needed())
@@ -99,17 +97,31 @@ pub(super) fn next_event<'a, 'i: 'a>(
         if started.is_none() && header.is_final && input.peek().len() >= header.payload_bytes {
             let payload = input.take(header.payload_bytes);
             mask::apply(header.mask, 0, payload);
-            release(unfinished);
-            let is_text = header.opcode == Header::TEXT;
-            if header.is_deflated {
-                let context = (window, &mut *unfinished, &buffers.held);
-                let payload = inflate(payload, context, limits, &mut buffers.inflater, input)?;
-                return decode_message(payload, is_text).map(Some);
-            }
-            return decode_message(payload, is_text).map(Some);
+            let context = (window, &mut *unfinished);
+            return decode_frame(&header, payload, context, limits, buffers, input).map(Some);
         }
         unfinished.get_or_insert_default().begin_frame(&header, &buffers.held);
     }
+}
+
+/// Returns the message that is one frame, from its unmasked payload.
+#[inline]
+fn decode_frame<'a>(
+    header: &Header,
+    payload: &'a [u8],
+    (window, unfinished): (DeflateWindow, &mut Option<Box<Reassembly>>),
+    limits: &WebSocketLimits,
+    buffers: &'a mut ScratchBuffers,
+    input: &mut Input<'_>,
+) -> Result<PeerEvent<'a>, Violation> {
+    release(unfinished);
+    let is_text = header.opcode == Header::TEXT;
+    if header.is_deflated {
+        let context = (window, unfinished, &buffers.held);
+        let payload = inflate(payload, context, limits, &mut buffers.inflater, input)?;
+        return decode_message(payload, is_text);
+    }
+    decode_message(payload, is_text)
 }
 
 /// Checks that a frame continues the message that has begun, and that the message stays within its

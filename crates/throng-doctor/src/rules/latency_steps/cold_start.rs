@@ -89,7 +89,7 @@ const WARM_UP_OR_RAMP: &str = "warm the server up before the load that counts (a
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_report::{Operation, ProcessMetric};
 
     use super::super::super::fixture::Run;
     use super::super::tests::paced;
