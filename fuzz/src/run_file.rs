@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use throng_report::export::{CsvExport, RunExport};
 use throng_report::page::{PageBuilder, html};
 use throng_report::runfile::{RunFile, is_run_file, read};
-use throng_report::{Diagnosis, Histogram, Summary};
+use throng_report::{Diagnosis, Histogram, Operation, Summary};
 
 /// Checks that a file is read or refused, that what was read can be shown, and that a histogram
 /// round-trips.
@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     check_shown(&file);
     for interval in &file.intervals {
         if let Some(load) = &interval.load {
-            check_histogram(&load.connect);
+            Operation::ALL.iter().for_each(|operation| check_histogram(load.latency(*operation)));
         }
     }
     if let Ok(histogram) = Histogram::decode(&String::from_utf8_lossy(bytes)) {

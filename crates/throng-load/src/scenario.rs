@@ -263,7 +263,8 @@ fn read(
         reader.names.begin_probe();
         probe::read(reader, node, classes.is_some())
     });
-    let teardown = optional(&fields, "teardown", |node| setup::read_teardown(reader, node, of_user));
+    let teardown =
+        optional(&fields, "teardown", |node| setup::read_teardown(reader, node, of_user));
     let load = load?;
     if let Some(node) = fields.get("data") {
         data::check_rows(reader, node, &load);

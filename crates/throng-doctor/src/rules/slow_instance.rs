@@ -1,7 +1,7 @@
 //! A constant share of the answers was slow, and all others were fast.
 
 use throng_report::render::micros;
-use throng_report::{Finding, Operation, Severity, Side};
+use throng_report::{Finding, Severity, Side};
 
 use super::{
     Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
@@ -127,6 +127,8 @@ const NEAR: f64 = 0.03;
 
 #[cfg(test)]
 mod tests {
+    use throng_report::Operation;
+
     use super::super::fixture::Run;
     use super::*;
 

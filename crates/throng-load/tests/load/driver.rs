@@ -2,7 +2,7 @@
 
 use throng_load::run::{LoadDriver, LoadOptions, LoadPlan};
 use throng_load::source::SourcePlan;
-use throng_report::ErrorKind;
+use throng_report::{ErrorKind, Operation};
 
 use crate::memory_driver::{CONNECTIONS_EACH, Memory, Peer};
 use crate::run::{parsed, run_with};
@@ -25,7 +25,8 @@ fn a_scenario_runs_on_a_driver_of_clients_alone() {
     let counters = &run.last.counters;
     assert_eq!((counters.users_started, counters.connects_ok), (50, 50), "{counters:?}");
     assert_eq!(counters.messages_answered, 150, "{counters:?}");
-    assert_eq!((run.connect.count(), run.message.count()), (50, 150));
+    let count = |operation| run.times[operation].count();
+    assert_eq!([Operation::Connect, Operation::Message].map(count), [50, 150]);
     assert_eq!(run.last.errors.total(), 0, "{:?}", run.last.errors);
 }
 
