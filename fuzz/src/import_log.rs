@@ -1,8 +1,8 @@
 //! A log of another load generator, of any tool.
 
 use throng_import::{LogImport, import_log};
+use throng_measure::runfile::read;
 use throng_report::Summary;
-use throng_report::runfile::read;
 
 /// Checks that every mistake has a position in the text and a rendering, and that every run file
 /// that an importer writes is whole and is not called valid.

@@ -2,10 +2,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use throng_measure::runfile::{RunFile, is_run_file, read};
+use throng_measure::{Diagnosis, Histogram, Operation};
+use throng_report::Summary;
 use throng_report::export::{CsvExport, RunExport};
 use throng_report::page::{PageBuilder, html};
-use throng_report::runfile::{RunFile, is_run_file, read};
-use throng_report::{Diagnosis, Histogram, Operation, Summary};
 
 /// Checks that a file is read or refused, that what was read can be shown, and that a histogram
 /// round-trips.

@@ -1,6 +1,6 @@
 //! The stream of a watch.
 
-use throng_report::watch::{WatchHeader, WatchLine};
+use throng_measure::watch::{WatchHeader, WatchLine};
 
 /// Checks that a header and a line round-trip.
 pub fn check(bytes: &[u8]) {

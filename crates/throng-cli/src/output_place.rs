@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
+use throng_measure::runfile::{HEAD_BYTES, is_run_file};
 
 use crate::Failure;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use throng_control::ControlTarget;
 use throng_lab::RunContent;
-use throng_report::Interval;
+use throng_measure::Interval;
+use throng_measure::runfile::RunHeader;
 use throng_report::render::progress_line;
-use throng_report::runfile::RunHeader;
 use throng_view::terminal::{Screen, TerminalModel, TerminalView, screen};
 
 use crate::interrupt::Interrupt;
@@ -213,7 +213,7 @@ const INTERVALS_PER_LINE: u32 = 10;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LEAVING, LoadCounters, LoadInterval, RunEvent, RunEventKind};
+    use throng_measure::{LEAVING, LoadCounters, LoadInterval, RunEvent, RunEventKind};
 
     use super::*;
 

@@ -15,7 +15,7 @@ use throng_doctor::{
     Fact, ListenerReader, ListenerScope, MachineFacts, ProcRoot, Sampler, SamplerOptions,
     WatchedProcess,
 };
-use throng_report::{Endpoint, Limit};
+use throng_measure::{Endpoint, Limit};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|word| word.parse::<u32>().ok());

@@ -1,6 +1,6 @@
 //! `/proc/stat`: CPU time of all CPUs since the machine was started.
 
-use throng_report::MachineUse;
+use throng_measure::MachineUse;
 
 use crate::fact::ParseFailure;
 use crate::text::{next, number};

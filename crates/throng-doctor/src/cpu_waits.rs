@@ -4,7 +4,7 @@
 //! them. The kernel measures that wait for each thread. A thread that waited for 30 ms in a second
 //! made no answer late by 2 s, however busy the machine was.
 
-use throng_report::{Endpoint, ProcessMetric};
+use throng_measure::{Endpoint, ProcessMetric};
 
 use crate::cpus::LONG_DELAY_SHARE;
 use crate::history::Sample;

@@ -1,6 +1,6 @@
 //! CPU use of the run's programs and of all others, second by second.
 
-use throng_report::{Endpoint, MachineUse, Metric, ProcessMetric};
+use throng_measure::{Endpoint, MachineUse, Metric, ProcessMetric};
 
 use crate::history::Sample;
 use crate::run_view::RunView;

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use throng_report::{Diagnosis, Finding, Judgement, Severity, Side, Summary};
+use throng_measure::{Diagnosis, Finding, Severity, Side};
+use throng_report::{Judgement, Summary};
 
 use crate::finding_machines::with_machines;
 use crate::history::History;
@@ -144,7 +145,7 @@ const UNSEEN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Metric};
+    use throng_measure::{ErrorKind, Metric};
 
     use super::*;
     use crate::rules::fixture::Run;

@@ -3,7 +3,7 @@
 //! A counter shows that something was dropped, a limit shows how much room there was. The header of
 //! the run file has these facts; each sample repeats those of the kernel, for readers of intervals.
 
-use throng_report::{EndpointFacts, Limit, metric};
+use throng_measure::{EndpointFacts, Limit, metric};
 
 use crate::cgroup::CgroupReader;
 use crate::conntrack;

@@ -1,7 +1,7 @@
 //! The machines of a fleet at which a finding happened.
 
-use throng_report::finding::listed;
-use throng_report::{Finding, MachineInterval, Side};
+use throng_measure::finding::listed;
+use throng_measure::{Finding, MachineInterval, Side};
 
 use crate::kernels;
 use crate::run_view::RunView;
@@ -45,7 +45,7 @@ pub(crate) fn at_machines(run: &RunView<'_>, finding: &Finding) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, RunMachine};
+    use throng_measure::{Metric, RunMachine};
 
     use super::*;
     use crate::rules::fixture::Run;

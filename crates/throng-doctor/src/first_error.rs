@@ -1,6 +1,6 @@
 //! The first error of a kind: what was expected and what came.
 
-use throng_report::{AnswerFault, AnswerPart, RunEventKind};
+use throng_measure::{AnswerFault, AnswerPart, RunEventKind};
 
 use crate::outages::events;
 use crate::run_view::RunView;

@@ -1,9 +1,9 @@
 //! The machines of a fleet compared with one another: they load one server at the same time, so
 //! what one of them sees alone is its own.
 
-use throng_report::finding::listed;
-use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{MachineInterval, MachineUse};
+use throng_measure::finding::listed;
+use throng_measure::validity::LAG_DEGRADED_US;
+use throng_measure::{MachineInterval, MachineUse};
 
 use crate::run_view::RunView;
 
@@ -173,7 +173,7 @@ pub(crate) fn busiest_machine(run: &RunView<'_>) -> Option<(String, f64)> {
     shares.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
-fn named<'a>(load: &'a throng_report::LoadInterval, name: &str) -> Option<&'a MachineInterval> {
+fn named<'a>(load: &'a throng_measure::LoadInterval, name: &str) -> Option<&'a MachineInterval> {
     load.machines.iter().find(|machine| machine.name == name)
 }
 

@@ -1,6 +1,6 @@
 //! Times in which requests waited and none of them was answered.
 
-use throng_report::{AnswerGap, Endpoint, ErrorKind, LoadInterval, Metric, Operation};
+use throng_measure::{AnswerGap, Endpoint, ErrorKind, LoadInterval, Metric, Operation};
 
 use crate::history::Sample;
 use crate::median::median;

@@ -1,6 +1,6 @@
 //! Headroom of a run: the unused part of the resource that was nearest to its limit.
 
-use throng_report::Endpoint;
+use throng_measure::Endpoint;
 use throng_report::render::count;
 
 use crate::cpus::{CpuUse, FULL_SHARE, whole_percent};
@@ -102,9 +102,9 @@ const CEILING_SHARE_MOST: f64 = 1.2;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::runfile::Ceiling;
+    use throng_measure::runfile::Ceiling;
 
-    use throng_report::ProcessMetric;
+    use throng_measure::ProcessMetric;
 
     use super::*;
     use crate::rules::fixture::Run;

@@ -1,8 +1,8 @@
 //! A run up to now, in the doctor's form: all intervals, without their histograms.
 
 use crate::two_modes::TwoModes;
-use throng_report::runfile::{RunFile, RunHeader};
-use throng_report::{
+use throng_measure::runfile::{RunFile, RunHeader};
+use throng_measure::{
     AnswerGap, Histogram, Interval, LoadInterval, Operation, Outage, PerOperation, ProgramUse,
 };
 
@@ -261,9 +261,9 @@ const SAMPLES_MAX: usize = 2_048;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, RunEventKind};
+    use throng_measure::{RunEvent, RunEventKind};
 
-    use throng_report::Metric;
+    use throng_measure::Metric;
 
     use super::*;
 

@@ -4,11 +4,11 @@
 //! without an impact on the run. There is one if connects or messages failed, answers were slow,
 //! the generator itself was late, or a threshold was missed.
 
-use throng_report::render::micros;
-use throng_report::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
-use throng_report::{
+use throng_measure::validity::{DOUBTFUL_INVALID, LAG_DEGRADED_US};
+use throng_measure::{
     AnswerGap, ErrorClass, ErrorKey, ErrorKind, Evidence, Grade, LoadInterval, Operation, Severity,
 };
+use throng_report::render::micros;
 
 use crate::counted::counted;
 use crate::cpu_waits::CpuWaits;

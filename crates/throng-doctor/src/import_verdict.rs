@@ -1,6 +1,6 @@
 //! The first line of a report of a run that throng did not run.
 
-use throng_report::runfile::ImportedFrom;
+use throng_measure::runfile::ImportedFrom;
 
 use crate::run_view::RunView;
 use crate::verdict::missed;

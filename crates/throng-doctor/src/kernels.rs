@@ -1,6 +1,6 @@
 //! The kernels and machines that a run's counters describe.
 
-use throng_report::{Endpoint, Side};
+use throng_measure::{Endpoint, Side};
 
 use crate::run_view::RunView;
 
@@ -55,7 +55,7 @@ pub(crate) fn is_shared(run: &RunView<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Metric;
+    use throng_measure::Metric;
 
     use super::*;
     use crate::rules::fixture::Run;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use crate::conntrack;
 use crate::fact::Fact;

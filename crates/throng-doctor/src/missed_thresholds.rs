@@ -1,7 +1,8 @@
 //! The thresholds that a run missed.
 
-use throng_report::http_status::StatusRange;
-use throng_report::{Judgement, Operation, Threshold};
+use throng_measure::Operation;
+use throng_measure::http_status::StatusRange;
+use throng_report::{Judgement, Threshold};
 
 /// The thresholds that a run missed, in the form that rules need.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,6 @@
 //! Other programs that used CPUs of the run's machines: their share, the times and their names.
 
-use throng_report::{Endpoint, ProgramUse};
+use throng_measure::{Endpoint, ProgramUse};
 
 use crate::cpus::{CpuUse, whole_percent};
 use crate::history::Sample;

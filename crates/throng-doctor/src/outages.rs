@@ -1,6 +1,6 @@
 //! Times in which the server was away, and came back.
 
-use throng_report::{Endpoint, ErrorClass, ErrorKey, ErrorKind, ProcessMetric, RunEventKind};
+use throng_measure::{Endpoint, ErrorClass, ErrorKey, ErrorKind, ProcessMetric, RunEventKind};
 
 use crate::history::Sample;
 use crate::run_view::RunView;

@@ -1,7 +1,7 @@
 //! `net.ipv4.ip_local_port_range` and `ip_local_reserved_ports`: the ports that the kernel may
 //! choose for a connection, for IPv6 as well. They belong to one network namespace.
 
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use crate::fact::{Fact, ParseFailure, Unknown};
 use crate::proc_root::ProcRoot;

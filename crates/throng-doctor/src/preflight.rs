@@ -19,7 +19,7 @@ mod tests;
 
 use serde::Serialize;
 use throng_base::units::show_count;
-use throng_report::Limit;
+use throng_measure::Limit;
 
 pub use check::{Check, CheckState, Remedy, Sysctl, Unit};
 pub use fds::cores_for;

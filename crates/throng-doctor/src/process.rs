@@ -1,7 +1,7 @@
 //! CPU time and memory of a process and its threads: `/proc/PID/{stat,status,smaps_rollup}` and
 //! `/proc/PID/task/TID/schedstat`.
 
-use throng_report::ProcessUse;
+use throng_measure::ProcessUse;
 
 use crate::cpu::TICK_US;
 use crate::fact::{Fact, ParseFailure, Unknown};

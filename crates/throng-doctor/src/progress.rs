@@ -62,7 +62,7 @@ const FEW_ONE_IN: u64 = 4;
 #[cfg(test)]
 mod tests {
     use crate::rules::fixture::Run;
-    use throng_report::ErrorKind;
+    use throng_measure::ErrorKind;
 
     #[test]
     fn the_time_after_the_last_arrivals_says_nothing_of_what_went_on() {

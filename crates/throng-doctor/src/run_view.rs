@@ -1,11 +1,12 @@
 //! A view of a run for the rules.
 
-use throng_report::runfile::RunHeader;
-use throng_report::{
+use throng_measure::runfile::RunHeader;
+use throng_measure::{
     AnswerGap, Endpoint, EndpointFacts, ErrorKind, LoadCounters, LoadInterval, MachineUse, Metric,
-    ProgramUse, RunEventKind, Series, ServerSnapshot, Summary, is_of_family,
+    ProgramUse, RunEventKind, Series, ServerSnapshot, is_of_family,
 };
-pub(crate) use throng_report::{Growth, Peak};
+pub(crate) use throng_measure::{Growth, Peak};
+use throng_report::Summary;
 
 use crate::history::{History, Sample};
 use crate::missed_thresholds::MissedThresholds;
@@ -436,7 +437,7 @@ mod tests {
         let run = Run::quiet().loaded(|load, second| {
             load.errors.add("reset", 60 * second);
             if second >= 9 {
-                load.phase = throng_report::LEAVING.into();
+                load.phase = throng_measure::LEAVING.into();
             }
             if second == 10 {
                 load.errors.add("reset", 7);

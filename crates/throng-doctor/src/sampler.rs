@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::marker::PhantomData;
 
 use throng_base::time::Instant;
-use throng_report::{
+use throng_measure::{
     Endpoint, EndpointFacts, MachineUse, Metric, ProcessMetric, ProcessUse, RunEventKind,
 };
 
@@ -110,7 +110,7 @@ struct KnownProcess {
     /// True if it has been seen, when it was named or in a sample.
     was_there: bool,
     rss_bytes_at_start: Option<u64>,
-    /// Soft [`Limit::FDS`](throng_report::Limit::FDS) of the process.
+    /// Soft [`Limit::FDS`](throng_measure::Limit::FDS) of the process.
     fds_max: Option<u64>,
     /// Processes whose nearly full table was reported.
     fds_reported: BTreeSet<u32>,
@@ -482,7 +482,7 @@ const OTHERS_ONE_IN: u64 = 10;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Endpoint, ProcessMetric};
+    use throng_measure::{Endpoint, ProcessMetric};
 
     use super::*;
     use crate::fact::{Reason, Unknown};

@@ -1,6 +1,6 @@
 //! The stretch of a run in which its load did not change.
 
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use crate::history::{Quantiles, Sample};
 use crate::run_view::{LoadLevel, RunView};

@@ -3,8 +3,8 @@
 //! They serve a recording of a server without its load. No rule can tell there whether a client was
 //! affected, so this reports what happened and leaves open whether it matters.
 
-use throng_report::watch::CounterDelta;
-use throng_report::{Growth, Interval, KernelCounters, Limit, Metric, Series};
+use throng_measure::watch::CounterDelta;
+use throng_measure::{Growth, Interval, KernelCounters, Limit, Metric, Series};
 
 /// Returns the trouble counters of the server's kernel that grew between two samples, as (label,
 /// delta).

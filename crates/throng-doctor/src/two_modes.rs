@@ -1,6 +1,6 @@
 //! Times that are of two kinds, with nothing between them.
 
-use throng_report::Histogram;
+use throng_measure::Histogram;
 
 /// A histogram that falls apart into fast and slow values.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,9 +4,10 @@ mod missed_with_cause;
 #[cfg(test)]
 mod tests;
 
+use throng_measure::runfile::RunEndReason;
+use throng_measure::{ErrorKind, Finding, Grade, Severity};
+use throng_report::Summary;
 use throng_report::render::{count, micros, rate};
-use throng_report::runfile::RunEndReason;
-use throng_report::{ErrorKind, Finding, Grade, Severity, Summary};
 
 use crate::counted::{connections, counted};
 use crate::finding_machines::at_machines;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use throng_base::time::Instant;
 use throng_doctor::process::parse_schedstat;
 use throng_doctor::{KernelSample, ListenerScope, Reason, Sampler, SamplerOptions, WatchedProcess};
-use throng_report::{Endpoint, Metric, ProcessMetric};
+use throng_measure::{Endpoint, Metric, ProcessMetric};
 
 const fn second(n: u64) -> Instant {
     Instant::from_nanos(n * 1_000_000_000)

@@ -248,7 +248,7 @@ pub struct ListenSpec {
     /// Address to listen at. The kernel chooses a port for port 0.
     pub addr: SocketAddr,
     /// Established connections that may wait until they are accepted. The kernel clamps it to
-    /// [`Limit::SOMAXCONN`](throng_report::Limit::SOMAXCONN).
+    /// [`Limit::SOMAXCONN`](throng_measure::Limit::SOMAXCONN).
     pub backlog: u32,
     /// Allow other sockets of this process to listen at the same address, each with its own queue.
     pub reuseport: bool,

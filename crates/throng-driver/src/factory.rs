@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use crate::fdtable::{self, FdTables};
 use crate::{Driver, EpollDriver, Errno, ThreadLink, process};

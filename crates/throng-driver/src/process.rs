@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use throng_report::{Limit, ProcessUse};
+use throng_measure::{Limit, ProcessUse};
 
 /// Returns the CPU time and memory of this process. The caller fills in `rss_bytes_at_start`.
 pub fn own_use() -> ProcessUse {

@@ -7,7 +7,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{
     CoreId, CoreLink, Driver, Errno, Interest, MailboxFull, MessagePriority, SocketClose, Token,
 };
-use throng_report::CoreCounters;
+use throng_measure::CoreCounters;
 
 use crate::conn::Conn;
 use crate::entry::{Entry, SocketState};

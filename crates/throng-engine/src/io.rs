@@ -6,7 +6,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{
     CoreId, CoreLink, Driver, Errno, MailboxFull, MessagePriority, SocketClose, Sockets,
 };
-use throng_report::CoreCounters;
+use throng_measure::CoreCounters;
 
 use crate::activity::Activity;
 use crate::arrival::Arrival;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use throng_base::{Instant, Key};
 use throng_driver::Driver;
-use throng_report::CoreCounters;
+use throng_measure::CoreCounters;
 
 use crate::entry::SocketState;
 use crate::{Activity, App, CoreContext};

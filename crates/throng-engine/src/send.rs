@@ -2,7 +2,7 @@
 
 use throng_base::Key;
 use throng_driver::{Errno, Interest, Sockets, Token};
-use throng_report::CoreCounters;
+use throng_measure::CoreCounters;
 
 use crate::CloseReason;
 use crate::entry::{Entry, SocketState};

@@ -12,7 +12,7 @@ use throng_driver::{Clock, utc_now};
 use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::peers::bounds::PeerBounds;
 use throng_load::run::{CommonStart, RunningLoad};
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 use crate::agent::Agent;
 use crate::agent_action::AgentAction;

@@ -11,7 +11,7 @@ use throng_bus::{Bus, BusDenial, BusError, BusSubscription};
 use throng_driver::Clock;
 use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
-use throng_report::LoadInterval;
+use throng_measure::LoadInterval;
 
 use crate::coordinator::{Coordinator, MemberState};
 use crate::fleet_load::FleetLoad;

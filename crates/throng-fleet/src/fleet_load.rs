@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use throng_driver::Clock;
 use throng_lab::recorder::{GeneratorProbe, Interruption, KernelProbe, KernelReading};
-use throng_report::{LoadInterval, RunEventKind};
+use throng_measure::{LoadInterval, RunEventKind};
 
 use crate::coordinator_process::{CoordinatorProcess, lock};
 use crate::fleet_state::FleetState;

@@ -72,7 +72,7 @@ fn is_zero(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use throng_load::generator::{AddressTally, LimitTally};
-    use throng_report::StepInterval;
+    use throng_measure::StepInterval;
 
     use super::*;
 

@@ -14,7 +14,7 @@ use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
 use throng_load::schedule::MachineShare;
-use throng_report::{
+use throng_measure::{
     Histogram, KernelCounters, LoadInterval, MachineInterval, MachineUse, Operation, RunEventKind,
     Tally,
 };

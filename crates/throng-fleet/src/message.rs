@@ -9,11 +9,11 @@ use throng_bus::{Name, Text};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerMessage, PeerOrder};
 use throng_load::schedule::MachineShare;
-use throng_report::render::rate;
-use throng_report::runfile::Ceiling;
-use throng_report::{
+use throng_measure::runfile::Ceiling;
+use throng_measure::{
     EndpointFacts, KernelCounters, MachineUse, ProcessUse, ProgramUse, RunEventKind,
 };
+use throng_report::render::rate;
 
 use crate::scenario_bundle::ScenarioBundle;
 use crate::shared_limit::SharedLimit;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_bus::{Bus, BusError, BusSubscription, Name, PAYLOAD_BYTES_MAX};
 use throng_driver::Clock;
 use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
-use throng_report::watch::{WatchHeader, WatchLine};
+use throng_measure::watch::{WatchHeader, WatchLine};
 
 use crate::names::KnownNames;
 use crate::observer::{ObserverHello, ObserverSample};
@@ -122,7 +122,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use throng_bus::MemoryBus;
-    use throng_report::MachineUse;
+    use throng_measure::MachineUse;
 
     use super::*;
 

@@ -13,7 +13,7 @@ use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Scenario, Target};
 use throng_load::schedule::MachineShare;
-use throng_report::runfile::ScenarioSource;
+use throng_measure::runfile::ScenarioSource;
 
 use crate::agent_calibration::measure;
 use crate::allowed_targets::AllowedTargets;

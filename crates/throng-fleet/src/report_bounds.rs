@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_load::generator::CoreStats;
 use throng_load::peers::AHEAD_MAX;
 use throng_load::schedule::MachineShare;
-use throng_report::{KernelCounters, MachineUse, ProcessUse, ProgramUse};
+use throng_measure::{KernelCounters, MachineUse, ProcessUse, ProgramUse};
 
 use crate::message::LoadReport;
 use crate::within::COUNT_MAX;
@@ -123,7 +123,7 @@ const KERNEL_COUNT_MAX: i64 = 1 << 60;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Metric;
+    use throng_measure::Metric;
 
     use super::*;
 

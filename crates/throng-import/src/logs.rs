@@ -17,7 +17,7 @@ mod tsung_log;
 mod utc;
 
 use throng_load::scenario::{Diagnostic, Diagnostics};
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
+use throng_measure::runfile::{HEAD_BYTES, is_run_file};
 
 pub use log_importer::LogImporter;
 

@@ -29,4 +29,4 @@ impl StepNames {
 const NAME_CHARS_MAX: usize = 24;
 
 /// The most names of a scenario.
-const NAMES_MAX: usize = throng_report::STEP_NAMES_MAX;
+const NAMES_MAX: usize = throng_measure::STEP_NAMES_MAX;

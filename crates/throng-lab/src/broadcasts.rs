@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use throng_load::scenario::Phase;
-use throng_report::{Interval, ProbeReport, Summary};
+use throng_measure::{Interval, ProbeReport};
+use throng_report::Summary;
 
 use crate::run_facts::RunFacts;
 use crate::user_cost::server_cpu_us;
@@ -178,7 +179,7 @@ const ROWS_MOST: usize = 10;
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use throng_report::{ErrorKind, ProbeCounters};
+    use throng_measure::{ErrorKind, ProbeCounters};
 
     use super::*;
     use crate::experiment::tests::verdict;

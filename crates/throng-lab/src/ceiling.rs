@@ -21,8 +21,9 @@ use throng_doctor::ProcRoot;
 use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
 pub use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
-use throng_report::runfile::Ceiling;
-use throng_report::{Histogram, Interval, LoadCounters, Summary};
+use throng_measure::runfile::Ceiling;
+use throng_measure::{Histogram, Interval, LoadCounters};
+use throng_report::Summary;
 
 use crate::error::LabError;
 use crate::measure::{rate_within, steps};
@@ -289,7 +290,7 @@ const ARRIVAL_SHARE: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::LoadInterval;
+    use throng_measure::LoadInterval;
 
     use super::*;
 

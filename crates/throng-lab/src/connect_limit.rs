@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use throng_report::validity::LAG_INVALID_US;
-use throng_report::{Interval, LoadInterval, Operation};
+use throng_measure::validity::LAG_INVALID_US;
+use throng_measure::{Interval, LoadInterval, Operation};
 
 use crate::measure::{failures, latency, steps, timeouts, valid_until};
 use crate::run_facts::RunFacts;
@@ -169,7 +169,7 @@ const WHOLE_SECOND_MS: u64 = 500;
 mod tests {
     use super::*;
     use crate::experiment::tests::verdict;
-    use throng_report::ErrorKind;
+    use throng_measure::ErrorKind;
 
     /// Returns seconds with these answers, time-outs and refused connects.
     fn run(seconds: &[(u64, u64, u64)]) -> Vec<Interval> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::Grade;
+use throng_measure::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::error::LabError;

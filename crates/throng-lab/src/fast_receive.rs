@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_base::units::show_duration;
 use throng_load::scenario::Quantity;
+use throng_measure::{Grade, Interval, LoadInterval, Operation};
+use throng_report::Summary;
 use throng_report::render::{count, micros, or_dash, rate};
-use throng_report::{Grade, Interval, LoadInterval, Operation, Summary};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
@@ -305,7 +306,7 @@ mod tests {
         let mut see = |second: u64, p99_ms: u64| {
             load.counters.turns_intended += 1000 * second;
             load.counters.messages_answered += 1000 * second;
-            load.times[Operation::Message] = throng_report::Histogram::new();
+            load.times[Operation::Message] = throng_measure::Histogram::new();
             load.times[Operation::Message].record_us(1000 * p99_ms);
             let load = Some(load.clone());
             let at_ms = 1000 * second;

@@ -6,8 +6,8 @@
 //! know: a half-open connection. Only the client's and the server's counts together tell the two
 //! apart.
 
+use throng_measure::{Finding, Growth, Interval, Limit, Metric, Series, Side};
 use throng_report::render::count;
-use throng_report::{Finding, Growth, Interval, Limit, Metric, Series, Side};
 
 use crate::reconcile::reconcile;
 
@@ -75,7 +75,7 @@ const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LoadInterval, ServerSnapshot};
+    use throng_measure::{LoadInterval, ServerSnapshot};
 
     use super::*;
     use crate::reconcile::ACCEPT_QUEUE;

@@ -7,8 +7,8 @@ use throng_doctor::owner::process_as_owner;
 use throng_doctor::{ListenerScope, MachineFacts, ProcRoot, endpoint_facts, listening_process};
 use throng_driver::{netns, utc_now};
 use throng_load::run::LoadPlan;
-use throng_report::runfile::{RunHeader, ScenarioSource};
-use throng_report::{EndpointFacts, ServerSnapshot};
+use throng_measure::runfile::{RunHeader, ScenarioSource};
+use throng_measure::{EndpointFacts, ServerSnapshot};
 
 /// Returns the header of a run that begins now.
 pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {

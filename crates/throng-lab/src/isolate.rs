@@ -19,7 +19,7 @@ use std::io;
 use std::net::Ipv4Addr;
 use std::process::{Child, Command};
 
-use throng_report::Limit;
+use throng_measure::Limit;
 
 pub use error::IsolateError;
 use namespace::Namespace;

@@ -1,7 +1,7 @@
 //! The knee: the load beyond which latency stays above its baseline.
 
+use throng_measure::{Interval, LoadInterval};
 use throng_report::render::micros;
-use throng_report::{Interval, LoadInterval};
 
 use crate::test_bed::NextStep;
 

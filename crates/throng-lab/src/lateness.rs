@@ -1,8 +1,8 @@
 //! Deliveries that are late: up to how many a second do messages arrive in time?
 
 use serde::Serialize;
-use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, Operation};
+use throng_measure::runfile::RunFile;
+use throng_measure::{Interval, LoadInterval, Operation};
 
 use crate::knee::{KneeWatch, Point, describe, knee};
 use crate::measure::{steps, valid_until};

@@ -1,11 +1,12 @@
 //! Measurements that labs take from the intervals of a run.
 
-use throng_report::runfile::RunFile;
-use throng_report::validity::Validity;
-use throng_report::{
+use throng_measure::runfile::RunFile;
+use throng_measure::validity::Validity;
+use throng_measure::{
     ErrorKind, Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric,
-    Series, Summary, SummaryFold,
+    Series,
 };
+use throng_report::{Summary, SummaryFold};
 
 /// Returns the growth of a counter of the server's kernel over the run; none where the kernel lacks
 /// the counter.
@@ -147,8 +148,8 @@ pub(crate) const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Operation;
-    use throng_report::runfile::RunHeader;
+    use throng_measure::Operation;
+    use throng_measure::runfile::RunHeader;
 
     use super::*;
 
@@ -237,7 +238,7 @@ mod tests {
     #[test]
     fn a_second_in_which_the_users_leave_does_not_count() {
         let mut run = connecting(&[1_000, 12_000, 500]);
-        run[3].load.as_mut().unwrap().phase = throng_report::LEAVING.to_owned();
+        run[3].load.as_mut().unwrap().phase = throng_measure::LEAVING.to_owned();
         assert_eq!(rate(&run), Some(12_000.0));
     }
 

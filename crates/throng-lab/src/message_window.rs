@@ -1,7 +1,7 @@
 //! The messages and latencies of one window of a run.
 
 use serde::Serialize;
-use throng_report::{Interval, LoadCounters, Operation};
+use throng_measure::{Interval, LoadCounters, Operation};
 
 use crate::measure::latency;
 use crate::user_cost::server_cpu_us;
@@ -82,7 +82,7 @@ fn server_cpu_per_message(within: &[&Interval]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::LoadInterval;
+    use throng_measure::LoadInterval;
 
     use super::*;
     use crate::experiment::tests::verdict;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use throng_report::Interval;
-use throng_report::runfile::{RunEnd, RunHeader};
+use throng_measure::Interval;
+use throng_measure::runfile::{RunEnd, RunHeader};
 
 /// An event of a running lab.
 #[derive(Debug)]

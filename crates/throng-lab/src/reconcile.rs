@@ -1,7 +1,7 @@
 //! Reconciles the client's and the server's counts of the same connections.
 
 use serde::Serialize;
-use throng_report::{Interval, Metric, server_side};
+use throng_measure::{Interval, Metric, server_side};
 
 use crate::measure::whole_load;
 
@@ -69,7 +69,7 @@ pub(crate) const ACCEPT_QUEUE: Metric = Metric::LISTENER_ACCEPT_QUEUE;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LoadInterval, ServerSnapshot};
+    use throng_measure::{LoadInterval, ServerSnapshot};
 
     use super::*;
 

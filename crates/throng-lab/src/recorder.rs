@@ -45,10 +45,10 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use throng_report::runfile::{
+use throng_measure::runfile::{
     self, ReadError, RunFile, RunFileWriter, RunHeader, Truncate, resumable_bytes,
 };
-use throng_report::{Interval, RunEventKind};
+use throng_measure::{Interval, RunEventKind};
 
 use command::RecorderCommand;
 pub use control_probe::ControlProbe;

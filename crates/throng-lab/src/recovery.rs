@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use throng_report::{Interval, LoadInterval, Metric, Operation, Tally, server_side};
+use throng_measure::{Interval, LoadInterval, Metric, Operation, Tally, server_side};
 
 use crate::measure::{latency, whole_load};
 use crate::run_watch::{LabServer, RunWatch};

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
+use throng_measure::{Diagnosis, Grade, Severity};
 use throng_report::render::{Align, Table, findings, wrap};
-use throng_report::{Diagnosis, Grade, Severity};
 
 use crate::options::LabInfo;
 
@@ -221,7 +221,7 @@ pub(crate) const WIDTH: usize = 80;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Finding, Side};
+    use throng_measure::{Finding, Side};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! What a restart of one of several servers that share topics does to deliveries.
 
 use serde::Serialize;
-use throng_report::{Interval, ProbeReport};
+use throng_measure::{Interval, ProbeReport};
 
 use crate::measure::whole_load;
 use crate::run_watch::ServerHistory;
@@ -114,7 +114,7 @@ const SETTLED_MS: u64 = 500;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LoadInterval, ProbeCounters};
+    use throng_measure::{LoadInterval, ProbeCounters};
 
     use super::*;
     use crate::experiment::tests::verdict;

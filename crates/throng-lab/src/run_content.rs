@@ -5,15 +5,14 @@ use std::io::BufRead;
 use serde_json::Value;
 use throng_doctor::{History, diagnose};
 use throng_load::scenario::Scenario;
+use throng_measure::runfile::{
+    ReadError, RunEnd, RunEndReason, RunFileReader, RunHeader, ScenarioSource,
+};
+use throng_measure::{Diagnosis, Interval, Validity};
 use throng_report::export::{self, RunExport};
 use throng_report::page::PageBuilder;
 use throng_report::render::{render_details, render_text};
-use throng_report::runfile::{
-    ReadError, RunEnd, RunEndReason, RunFileReader, RunHeader, ScenarioSource,
-};
-use throng_report::{
-    Diagnosis, Interval, Judgement, RunExit, Summary, SummaryFold, Threshold, Validity,
-};
+use throng_report::{Judgement, RunExit, Summary, SummaryFold, Threshold};
 
 /// The content of a run that is being recorded, or of a run file. It keeps sums, and of single
 /// intervals only the series of the diagnosis and of a page.
@@ -210,7 +209,7 @@ impl RunResult {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::LoadInterval;
+    use throng_measure::LoadInterval;
 
     use super::*;
 

@@ -1,8 +1,9 @@
 //! A run that is over, and its measurements by name.
 
 use throng_load::scenario::Quantity;
-use throng_report::runfile::RunFile;
-use throng_report::{Interval, Metric, ProbeReport, Summary, threshold};
+use throng_measure::runfile::RunFile;
+use throng_measure::{Interval, Metric, ProbeReport};
+use throng_report::{Summary, threshold};
 
 use crate::measure::{MemoryEach, counter_growth, gauge_max};
 use crate::run_watch::ServerHistory;

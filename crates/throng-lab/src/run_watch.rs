@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use throng_report::Interval;
+use throng_measure::Interval;
 
 use crate::error::LabError;
 use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed};

@@ -7,7 +7,7 @@ mod verdict;
 
 use std::time::{Duration, Instant};
 
-use throng_report::Grade;
+use throng_measure::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use crate::error::LabError;

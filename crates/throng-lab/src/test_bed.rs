@@ -25,8 +25,9 @@ use throng_base::units::show_duration;
 use throng_control::{ControlClient, ControlRequest, Verb};
 use throng_doctor::{History, diagnose};
 use throng_driver::folder::create_file;
-use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, ServerSnapshot, Summary};
+use throng_measure::runfile::RunFile;
+use throng_measure::{Interval, LoadInterval, ServerSnapshot};
+use throng_report::Summary;
 
 use crate::error::LabError;
 use crate::isolate::{self, Isolation};

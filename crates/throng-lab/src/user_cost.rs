@@ -1,7 +1,8 @@
 //! The cost of a user: memory and CPU time.
 
 use serde::Serialize;
-use throng_report::{Interval, Summary};
+use throng_measure::Interval;
+use throng_report::Summary;
 
 use crate::measure::MemoryEach;
 use crate::sized_scenario::SizedScenario;

@@ -17,8 +17,8 @@ use throng_doctor::{
     endpoint_facts, listening_process,
 };
 use throng_driver::{Clock, netns};
-use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
-use throng_report::{Endpoint, ServerSnapshot};
+use throng_measure::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
+use throng_measure::{Endpoint, ServerSnapshot};
 
 use crate::recorder::ControlProbe;
 use crate::recorder::facts::{boot_id, net_namespace};
@@ -326,7 +326,7 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(3);
 mod tests {
     use std::net::TcpListener;
 
-    use throng_report::{Metric, ProcessMetric};
+    use throng_measure::{Metric, ProcessMetric};
 
     use super::*;
 

@@ -65,7 +65,7 @@ pub(crate) use op::{OpFacts, OpRole, OpSum};
 pub use step_index::StepIndex;
 pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
-use throng_report::Operation;
+use throng_measure::Operation;
 pub use transaction::{TRANSACTIONS_MAX, Transaction};
 pub use trial::STAY_SPAN;
 pub use unread::UnreadMessages;

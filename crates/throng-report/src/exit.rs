@@ -1,9 +1,10 @@
 //! The outcome of a run, as the exit code of `throng run` and `throng report` reports it.
 
 use throng_base::units::{brief_count, plural};
+use throng_measure::runfile::RunEndReason;
+use throng_measure::{Grade, Operation};
 
-use crate::runfile::RunEndReason;
-use crate::{Grade, Judgement, Operation, Summary};
+use crate::{Judgement, Summary};
 
 /// The outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +101,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Validity;
+    use throng_measure::Validity;
 
     fn met() -> Summary {
         let mut summary = Summary::default();

@@ -3,9 +3,10 @@
 //!
 //! Everything is computed from the run file alone. The rules behind the numbers:
 //!
-//! - *Leaving*: the measurement ends when all users begin to leave ([`LEAVING`](crate::LEAVING)).
-//!   Totals go on; rates, costs and shares of CPU cover the intervals before. The interval in which
-//!   the leaving began is part of both, and counts only if there is nothing before it.
+//! - *Leaving*: the measurement ends when all users begin to leave
+//!   ([`LEAVING`](throng_measure::LEAVING)). Totals go on; rates, costs and shares of CPU cover the
+//!   intervals before. The interval in which the leaving began is part of both, and counts only if
+//!   there is nothing before it.
 //! - *Rates*: `rate_most` is the best stretch of at least a second. `rate_mean` covers the time
 //!   from the first to the last interval with any activity, without these two if there are four or
 //!   more.
@@ -25,8 +26,8 @@
 //!   divided by the connections, at the interval with the most connections; `null` if there were
 //!   fewer than [`MEMORY_CONNECTIONS_MIN`].
 //! - *Latency* covers answered requests. Beside it stands the value that a threshold compares: the
-//!   same latency with the waits that no answer ended ([`unanswered`](crate::unanswered)), if these
-//!   make it larger.
+//!   same latency with the waits that no answer ended ([`unanswered`](throng_measure::unanswered)),
+//!   if these make it larger.
 //! - *Connections at most* (`connected_most`, `open_most`) are gauges read at the ends of
 //!   intervals: they hardly ever include connections that live shorter than an interval.
 //! - *Machines of a fleet*: each has its own totals. Of its latencies the run file keeps the p99 of
@@ -61,6 +62,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_count, brief_micros};
+use throng_measure::runfile::{ImportedFrom, ReadError, RunEndReason, RunFile, RunFileReader};
+use throng_measure::{
+    ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal, Operation,
+    Tally, Validity,
+};
 
 pub use cues::CueSummary;
 pub use deflate::DeflateSummary;
@@ -78,12 +84,6 @@ pub use operations::{
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
 pub use step_summary::StepSummary;
-
-use crate::runfile::{ImportedFrom, ReadError, RunEndReason, RunFile, RunFileReader};
-use crate::{
-    ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal, Operation,
-    Tally, Validity,
-};
 
 /// The schema of [`Summary`] in JSON.
 pub const SCHEMA: &str = "throng.summary/1";

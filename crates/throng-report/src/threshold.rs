@@ -18,9 +18,10 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use throng_measure::http_status::StatusRange;
+use throng_measure::is_of_family;
 
-use crate::http_status::StatusRange;
-use crate::{Summary, is_of_family};
+use crate::Summary;
 use metric::Measurement;
 
 pub use measurand::Measurand;

@@ -11,7 +11,7 @@ use std::sync::mpsc::Sender;
 
 use throng_base::Instant;
 use throng_driver::{Blame, CoreId, CoreLink, Errno, SocketClose, Sockets};
-use throng_report::{Merge, RunEventKind, ServerCounters};
+use throng_measure::{Merge, RunEventKind, ServerCounters};
 
 use crate::ServerConfig;
 use crate::core_message::{ListenReport, RegistryMessage, ServerDriver};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use throng_report::{RunEvent, ServerInspection, ServerSnapshot};
+use throng_measure::{RunEvent, ServerInspection, ServerSnapshot};
 
 use crate::{Handler, RunningServer, StartError};
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreLink, MessagePriority, SocketClose, Sockets};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_measure::ServerCounters;
 use throng_proto::Session;
-use throng_report::ServerCounters;
 
 use crate::acceptor::Acceptor;
 use crate::core_message::{Control, CoreMessage, CoreMessageKind, CoreReport, ServerDriver};

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::SocketOptions;
-use throng_report::RunEvent;
+use throng_measure::RunEvent;
 
 use crate::AcceptTopology;
 

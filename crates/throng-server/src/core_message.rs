@@ -6,8 +6,8 @@ use std::sync::mpsc::Sender;
 
 use throng_base::Key;
 use throng_driver::{CoreId, CoreLink, Driver, Errno, Listeners, MailboxFull};
+use throng_measure::{CoreCounters, ServerCounters};
 use throng_pubsub::{Publication, TopicCounts};
-use throng_report::{CoreCounters, ServerCounters};
 
 use crate::ConnectionId;
 use crate::inspection::CoreLook;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{RunEvent, RunEventKind};
+use throng_measure::{RunEvent, RunEventKind};
 
 use crate::{Handler, ServerConfig};
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{CoreId, MailboxFull, MessagePriority};
 use throng_engine::DeliveryOutcome;
+use throng_measure::{Merge, ServerCounters};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Hub, Publication, Rulebook};
-use throng_report::{Merge, ServerCounters};
 
 use crate::ConnectionId;
 use crate::core_message::{CoreMessage, CoreMessageKind, ServerLink};

@@ -2,9 +2,9 @@
 
 use throng_base::Instant;
 use throng_driver::Errno;
+use throng_measure::ServerCounters;
 use throng_proto::Session;
 use throng_pubsub::{Dialect, Publication, Rulebook};
-use throng_report::ServerCounters;
 
 use crate::{Connection, HandlerContext};
 

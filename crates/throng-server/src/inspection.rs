@@ -9,8 +9,10 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::CoreLink;
 use throng_engine::{Activity, App, CoreContext};
+use throng_measure::{
+    BusyConnection, CoreCounters, CoreInspection, ServerCounters, SlowConnection,
+};
 use throng_pubsub::Hub;
-use throng_report::{BusyConnection, CoreCounters, CoreInspection, ServerCounters, SlowConnection};
 
 use crate::core_message::ServerDriver;
 

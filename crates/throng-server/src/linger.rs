@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use throng_measure::ServerCounters;
 use throng_proto::http::RequestError;
 use throng_proto::websocket::{Violation, WebSocketLimits};
-use throng_report::ServerCounters;
 
 use crate::{Connection, Handler};
 

@@ -17,7 +17,7 @@ pub struct ServerOptions {
     /// The way accepted connections reach their core. Default [`AcceptTopology::Reuseport`].
     pub accept: AcceptTopology,
     /// Established connections that may wait in the accept queue of each listening socket; the
-    /// kernel clamps it to [`Limit::SOMAXCONN`](throng_report::Limit::SOMAXCONN). Default 4,096.
+    /// kernel clamps it to [`Limit::SOMAXCONN`](throng_measure::Limit::SOMAXCONN). Default 4,096.
     pub backlog: u32,
     /// The maximum of connections over all cores. Further ones wait in the kernel's accept queue.
     /// Default and upper bound: what the fd tables of all cores hold.

@@ -12,7 +12,7 @@ use throng_driver::{
     cores, fdtable, process,
 };
 use throng_engine::{Core, CoreLimits};
-use throng_report::{Merge, RunEvent, RunEventKind, ServerSnapshot};
+use throng_measure::{Merge, RunEvent, RunEventKind, ServerSnapshot};
 
 use crate::core_message::{CoreMessage, CoreReport, ListenReport};
 use crate::events::EventSink;

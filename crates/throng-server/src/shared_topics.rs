@@ -18,8 +18,8 @@ use std::time::SystemTime;
 
 use throng_bus::{Bus, BusError, BusSubscription, check_name};
 use throng_driver::MailboxSender;
+use throng_measure::{NodeInspection, ServerCounters};
 use throng_pubsub::nodes::{NodeId, NodeProtocol, NodeSubjects};
-use throng_report::{NodeInspection, ServerCounters};
 
 use crate::SharedHandler;
 use crate::core_message::CoreMessage;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_measure::{Merge, ServerCounters};
 use throng_proto::http::Request;
 use throng_proto::websocket::{
     Deflater, Opcode, Scratch, ServerEvent, WebSocketLimits, WebSocketServer, encode_deflated,
     encode_frame,
 };
 use throng_pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
-use throng_report::{Merge, ServerCounters};
 
 use crate::{
     CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason, Handler,

@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use support::*;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 use throng_server::{AcceptTopology, RunningServer, ServerOptions, kinds};
 
 #[test]

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use ratatui::Frame;
-use throng_report::ServerInspection;
+use throng_measure::ServerInspection;
 use throng_report::render::escape;
 
 use crate::terminal::key::TerminalKey as Key;
@@ -135,7 +135,7 @@ fn growth(
 ) -> HashMap<String, f64> {
     let earlier: HashMap<&str, u64> =
         before.topics.iter().map(|topic| (&topic.topic[..], topic.publications)).collect();
-    let one = |topic: &throng_report::TopicInspection| {
+    let one = |topic: &throng_measure::TopicInspection| {
         // The count begins again at 2^32. A topic that began again counts as new.
         let grown =
             (topic.publications as u32).wrapping_sub(*earlier.get(&topic.topic[..])? as u32);

@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use throng::report::runfile::RunFileReader;
 use throng::report::summary::SummaryFold;

@@ -8,8 +8,9 @@ use throng_lab::header::run_header;
 use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad, SetupWatch, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
-use throng_report::runfile::ScenarioSource;
-use throng_report::{Interval, Threshold};
+use throng_measure::Interval;
+use throng_measure::runfile::ScenarioSource;
+use throng_report::Threshold;
 
 use crate::{Error, Result};
 

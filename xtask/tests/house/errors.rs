@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 #[test]
 fn no_kind_of_error_is_named_outside_the_table() {
@@ -11,7 +11,7 @@ fn no_kind_of_error_is_named_outside_the_table() {
     let names: Vec<_> = names.map(|name| format!("\"{name}\"")).collect();
     let mut found = Vec::new();
     for file in crate::sources() {
-        if file.ends_with("throng-report/src/error_kind.rs") {
+        if file.ends_with("throng-measure/src/error_kind.rs") {
             continue;
         }
         let text = fs::read_to_string(&file).unwrap();
@@ -25,5 +25,5 @@ fn no_kind_of_error_is_named_outside_the_table() {
         });
         found.extend(named.chain(made).map(|name| format!("{}: {name}", file.display())));
     }
-    assert!(found.is_empty(), "use throng_report::ErrorKind:\n{}", found.join("\n"));
+    assert!(found.is_empty(), "use throng_measure::ErrorKind:\n{}", found.join("\n"));
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use throng_report::Operation;
+use throng_measure::Operation;
 
 #[test]
 fn no_list_of_operations_stands_outside_the_table() {

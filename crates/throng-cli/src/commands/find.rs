@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use throng_base::units;
 use throng_load::scenario::{Scenario, Target};
+use throng_measure::runfile::ScenarioSource;
 use throng_report::Threshold;
 use throng_report::render::{search_sentence, search_text, show_value};
-use throng_report::runfile::ScenarioSource;
 use throng_report::search::{
     RecordedRun, SEARCH_VERSION, SearchHeader, SearchMove, SearchRecord, SearchRules,
 };

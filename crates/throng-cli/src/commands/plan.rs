@@ -18,7 +18,7 @@ use throng_doctor::plan::{
 };
 use throng_doctor::preflight;
 use throng_lab::ceiling::{self, CeilingOptions, Traffic};
-use throng_report::runfile;
+use throng_measure::runfile;
 
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};

@@ -34,8 +34,8 @@ use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
 };
 use throng_load::run::RunningLoad;
+use throng_measure::runfile::RunEndReason;
 use throng_report::RunExit;
-use throng_report::runfile::RunEndReason;
 use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::LivePage;

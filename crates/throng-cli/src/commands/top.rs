@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use throng_control::{ControlClient, ControlError, ControlRequest, Verb};
-use throng_report::ServerInspection;
+use throng_measure::ServerInspection;
 use throng_view::terminal::screen::Screen;
 use throng_view::top::{TopAction, TopView};
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_base::time::Instant as Moment;
 use throng_doctor::{Sampler, SamplerOptions};
-use throng_report::Metric;
+use throng_measure::Metric;
 
 /// A measurement of the CPU time that other programs use, from its start.
 pub(crate) struct Others {

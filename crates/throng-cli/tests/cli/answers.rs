@@ -1,7 +1,7 @@
 //! HTTP answers that break the protocol: what a run and a trial say of them.
 
 use serde_json::Value;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use crate::process::{Running, TestDir};
 

@@ -2,7 +2,7 @@
 //! broadcast reaches all of them.
 
 use std::collections::HashSet;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use throng_report::ProcessMetric;
+use throng_measure::ProcessMetric;
 
 use crate::process::{Running, TestDir, eventually, run_file};
 

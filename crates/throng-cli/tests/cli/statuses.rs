@@ -1,7 +1,7 @@
 //! The statuses of HTTP answers, told by every report, against a server in Python.
 
 use serde_json::Value;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use crate::process::TestDir;
 

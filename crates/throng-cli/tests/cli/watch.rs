@@ -1,7 +1,7 @@
 //! `throng doctor --watch`: the host of any server, observed under load.
 
 use std::net::{TcpListener, TcpStream};
-use throng_report::{Metric, ProcessMetric};
+use throng_measure::{Metric, ProcessMetric};
 
 use rustix::process::Signal;
 use serde_json::Value;

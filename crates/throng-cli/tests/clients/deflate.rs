@@ -2,7 +2,7 @@
 //! to earlier ones.
 
 use std::process::Command;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 
 use std::io::{Write, stderr};
 use std::process::Command;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A fleet does what one machine does with the same seed: exactly, where the schedule decides.
 
 use rustix::process::Signal;
-use throng_report::{LoadCounters, LoadInterval, Operation};
+use throng_measure::{LoadCounters, LoadInterval, Operation};
 
 use super::fleet::{Fleet, FleetRun, bus_url};
 use super::sums::Recorded;

@@ -3,8 +3,8 @@
 //! All faults are provoked at the same time, each in a fleet of its own: they mostly wait.
 
 use rustix::process::Signal;
-use throng_report::RunEventKind;
-use throng_report::runfile::RunEndReason;
+use throng_measure::RunEventKind;
+use throng_measure::runfile::RunEndReason;
 
 use super::fleet::{Fleet, FleetRun, bus_url};
 use super::sums::Recorded;

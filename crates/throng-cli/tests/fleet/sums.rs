@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-use throng_report::runfile::{self, RunFile};
-use throng_report::{LoadInterval, MachineInterval, Operation, RunEventKind};
+use throng_measure::runfile::{self, RunFile};
+use throng_measure::{LoadInterval, MachineInterval, Operation, RunEventKind};
 
 /// A run as far as it is recorded.
 pub(crate) struct Recorded {

@@ -1,8 +1,9 @@
 //! The costs of one connection, one connect and one message on each side, and their sources.
 
 use serde::Serialize;
-use throng_report::runfile::RunFile;
-use throng_report::{Interval, LoadInterval, Metric, ProcessMetric, ServerSnapshot, Summary};
+use throng_measure::runfile::RunFile;
+use throng_measure::{Interval, LoadInterval, Metric, ProcessMetric, ServerSnapshot};
+use throng_report::Summary;
 
 use super::FleetSpec;
 use super::apportion::{Work, apportion};
@@ -252,7 +253,7 @@ const MEMORY_SHOWS: u64 = 20_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::runfile::{RunEnd, RunHeader};
+    use throng_measure::runfile::{RunEnd, RunHeader};
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The machines of one side, and their need of each resource.
 
 use serde::Serialize;
-use throng_report::Limit;
+use throng_measure::Limit;
 use throng_report::render::{bytes, count, rate};
 
 use super::line::{Amount, Line, bits, micros, seconds};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use throng_base::units::{brief_count, show_count};
-use throng_report::limit::{Limit, set_sysctl};
+use throng_measure::limit::{Limit, set_sysctl};
 use throng_report::render::bytes;
 
 use crate::fact::{Fact, Unknown};

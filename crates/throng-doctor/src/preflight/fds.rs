@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use throng_driver::fdtable::{self, FdTables};
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, MachineRole, Requirements};

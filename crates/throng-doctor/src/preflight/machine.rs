@@ -2,7 +2,7 @@
 
 use throng_driver::fdtable;
 use throng_driver::netlink::ListenerState;
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use crate::cgroup;
 use crate::conntrack;

@@ -1,6 +1,6 @@
 //! Checks of memory: of the machine, of the control group, and the pages of TCP's buffers.
 
-use throng_report::Limit;
+use throng_measure::Limit;
 use throng_report::render::bytes;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use throng_base::units::{plural, show_count, show_duration};
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use super::check::{Check, CheckState, LimitValue, Remedy, Sufficiency, both};
 use super::{MachineLimits, PortChoice, PortRequirements, Requirements};

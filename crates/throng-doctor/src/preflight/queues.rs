@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use super::check::{Check, LimitValue, Remedy};
 use super::{MachineLimits, Requirements, fds};

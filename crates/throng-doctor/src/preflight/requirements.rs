@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_driver::KERNEL_LIMITS;
-use throng_report::Limit;
+use throng_measure::Limit;
 
 /// A number of connections, their rates and their resources.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Checks of the kernel's tables with an entry for each connection: epoll watches, connection
 //! tracking, the TCP hash.
 
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
 use super::{MachineLimits, Requirements};

@@ -1,6 +1,6 @@
 //! Connections that the kernel has established and the server has not accepted.
 
-use throng_report::{Endpoint, Evidence, LoadCounters, Metric};
+use throng_measure::{Endpoint, Evidence, LoadCounters, Metric};
 
 use crate::history::Sample;
 use crate::run_view::RunView;
@@ -48,7 +48,7 @@ pub(super) fn open(sample: &Sample) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_measure::ServerSnapshot;
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,6 +1,6 @@
 //! Connections became ready faster than the server accepted them.
 
-use throng_report::{Endpoint, Limit, Metric, Severity};
+use throng_measure::{Endpoint, Limit, Metric, Severity};
 
 use super::accept_backlog::accept_backlog;
 use super::kernel_row::KernelRow;
@@ -116,7 +116,7 @@ const OVERFLOWS_EACH_CONNECT: u64 = 16;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, ProcessMetric};
+    use throng_measure::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;

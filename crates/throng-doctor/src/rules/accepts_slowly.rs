@@ -1,7 +1,7 @@
 //! The server accepts fewer connections a second than arrive.
 
+use throng_measure::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 use throng_report::render::{count, rate};
-use throng_report::{Endpoint, Evidence, Finding, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting};
@@ -83,7 +83,7 @@ const BUSY_MIN: f64 = 0.7;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_measure::ProcessMetric;
 
     use super::super::fixture::Run;
     use super::*;

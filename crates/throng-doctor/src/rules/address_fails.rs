@@ -1,7 +1,7 @@
 //! The target's name has several addresses, and one of them does not work.
 
+use throng_measure::{AddressConnects, Evidence, Finding, Side};
 use throng_report::render::count;
-use throng_report::{AddressConnects, Evidence, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::run_view::RunView;
@@ -84,7 +84,7 @@ const WORKS_ONE_IN: u64 = 20;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Tally;
+    use throng_measure::Tally;
 
     use super::super::fixture::Run;
     use super::*;

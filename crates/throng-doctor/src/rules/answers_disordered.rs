@@ -1,7 +1,7 @@
 //! Answers, or broadcasts, arrive in another order than that of their questions.
 
+use throng_measure::{ErrorKind, Finding, Side};
 use throng_report::render::{count, percent};
-use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut, quoted};
@@ -74,7 +74,7 @@ const DELIVERIES_ONE_IN: u64 = 100;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! The server begins its answers to HTTP requests, and does not end them.
 
+use throng_measure::{ErrorKind, Finding, Side};
 use throng_report::render::{count, percent};
-use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut};
@@ -78,7 +78,7 @@ const KINDS: [ErrorKind; 3] = [TIMEOUT, ErrorKind::HttpClosed, ErrorKind::ResetB
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerPart, ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{AnswerPart, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::super::server_slow;

@@ -1,7 +1,7 @@
 //! The server's answers became larger and larger, though the load did not change.
 
+use throng_measure::{Evidence, Finding, Severity, Side};
 use throng_report::render::{bytes, count};
-use throng_report::{Evidence, Finding, Severity, Side};
 
 use super::{Rule, latency_grows};
 use crate::history::Sample;

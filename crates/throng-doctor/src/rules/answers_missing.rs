@@ -1,7 +1,7 @@
 //! The server leaves some questions without an answer, and answers the others at once.
 
+use throng_measure::{Finding, Side};
 use throng_report::render::{count, micros, percent, rate};
-use throng_report::{Finding, Side};
 
 use super::lost_answers::LostAnswers;
 use super::{Rule, RuleTrait, rate_limited};
@@ -127,7 +127,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{deliveries_missing, server_slow, server_stalled};
     use super::*;
-    use throng_report::{
+    use throng_measure::{
         AnswerGap, ErrorExchange, ErrorKind, Operation, RunEvent, RunEventKind, Severity,
     };
 

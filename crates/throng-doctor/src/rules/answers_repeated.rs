@@ -1,7 +1,7 @@
 //! Answers, or broadcasts, arrive more than once.
 
+use throng_measure::{ErrorKind, Finding, Side};
 use throng_report::render::{count, percent};
-use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::run_view::RunView;

@@ -1,7 +1,7 @@
 //! The server sends bytes, or whole answers, that no HTTP request asked for.
 
+use throng_measure::{ErrorKind, Finding, Side};
 use throng_report::render::percent;
-use throng_report::{ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::{counted, times};
@@ -43,7 +43,7 @@ const KIND: ErrorKind = ErrorKind::HttpUnasked;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

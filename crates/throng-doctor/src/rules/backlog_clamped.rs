@@ -1,7 +1,7 @@
 //! The server requested a longer accept queue than the kernel allows.
 
+use throng_measure::{Endpoint, Finding, Limit, Metric, Severity, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Limit, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait, accept_queue_overflow};
 use crate::run_view::RunView;
@@ -65,7 +65,7 @@ const WANTED: i64 = 65_535;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_measure::ServerSnapshot;
 
     use super::super::fixture::Run;
     use super::*;

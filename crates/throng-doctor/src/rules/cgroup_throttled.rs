@@ -1,6 +1,6 @@
 //! A control group's CPU quota kept a program from CPUs that were free.
 
-use throng_report::{Endpoint, Finding, ProcessMetric, Side};
+use throng_measure::{Endpoint, Finding, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::whole_percent;
@@ -71,7 +71,7 @@ const SHARE_MIN: f64 = 0.05;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, Severity};
+    use throng_measure::{Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! The meaning of a WebSocket close code.
 
-use throng_report::error_kind::NO_CODE;
-use throng_report::{ErrorKey, ErrorKind};
+use throng_measure::error_kind::NO_CODE;
+use throng_measure::{ErrorKey, ErrorKind};
 
 /// The meaning of a close code: what it says, and what to do.
 pub(super) struct CloseCodeMeaning {

@@ -1,7 +1,7 @@
 //! When the server closes connections: always after the same idle time, always at the same age, or
 //! at any time.
 
-use throng_report::EarlyClose;
+use throng_measure::EarlyClose;
 use throng_report::render::micros;
 
 use crate::run_view::RunView;
@@ -111,7 +111,7 @@ const TIME_OUT_MS_MIN: u64 = 500;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::ErrorKind;
+    use throng_measure::ErrorKind;
 
     /// Returns what closes with these ages and idle times have in common, whose connections were
     /// idle for this long before.

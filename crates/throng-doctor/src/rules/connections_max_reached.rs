@@ -1,7 +1,7 @@
 //! A throng server holds as many connections as its limit allows, and others wait.
 
+use throng_measure::{Evidence, Finding, Side};
 use throng_report::render::count;
-use throng_report::{Evidence, Finding, Side};
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
@@ -74,7 +74,7 @@ fn paused(run: &RunView<'_>) -> Option<Evidence> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Metric, Operation, ServerSnapshot};
+    use throng_measure::{ErrorKind, Metric, Operation, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::super::{answers_missing, rate_limited};

@@ -1,7 +1,7 @@
 //! The connection tracking table is full, and the kernel drops every packet that would add an
 //! entry.
 
-use throng_report::{Limit, Metric};
+use throng_measure::{Limit, Metric};
 
 use super::kernel_row::KernelRow;
 use super::{Rule, RuleTrait};
@@ -34,7 +34,7 @@ const FULL: f64 = 0.95;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Severity;
+    use throng_measure::Severity;
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! Why a foreign server uses all CPU time that it can, where more CPUs, processes or event loops
 //! would not help.
 
-use throng_report::{Endpoint, Evidence, Metric, Operation, ProcessMetric, RunEventKind};
+use throng_measure::{Endpoint, Evidence, Metric, Operation, ProcessMetric, RunEventKind};
 
 use crate::counted::counted;
 use crate::cpus::{CpuUse, ProcessCpus, mean, whole_percent};

@@ -1,6 +1,6 @@
 //! Programs that do not belong to the run took CPUs that it needed, or could have used.
 
-use throng_report::{Endpoint, Evidence, Finding, Operation, ProcessMetric, Severity};
+use throng_measure::{Endpoint, Evidence, Finding, Operation, ProcessMetric, Severity};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, LONG_DELAY_SHARE, ProcessCpus, mean, shares};
@@ -175,7 +175,7 @@ const STRANGERS_CPUS_MIN: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Metric, ProcessMetric, ProgramUse};
+    use throng_measure::{ErrorKind, Metric, ProcessMetric, ProgramUse};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,6 +1,6 @@
 //! The hypervisor gave the machine's CPUs to other guests.
 
-use throng_report::{Endpoint, Evidence, Finding};
+use throng_measure::{Endpoint, Evidence, Finding};
 
 use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, lasting, mean, whole_percent};

@@ -1,9 +1,9 @@
 //! Users waited at a barrier that never opened, or for a signal that was never given, or gave up
 //! waiting.
 
+use throng_measure::runfile::RunEndReason;
+use throng_measure::{CueWaits, ErrorKind, Finding, Severity, Side};
 use throng_report::render::percent;
-use throng_report::runfile::RunEndReason;
-use throng_report::{CueWaits, ErrorKind, Finding, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::counted::{all_or_part_of, capital};
@@ -69,7 +69,7 @@ fn given_up(run: &RunView<'_>) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::CueWaits;
+    use throng_measure::CueWaits;
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! Messages to all users did not reach all users.
 
+use throng_measure::{Finding, Severity, Side};
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait, answers_missing};
 use crate::loss_onset::{AskedInInterval, LossOnset};

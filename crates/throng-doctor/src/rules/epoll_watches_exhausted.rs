@@ -1,7 +1,7 @@
 //! The Unix user of a program has no epoll watch left for another socket.
 
+use throng_measure::{Endpoint, Finding, Limit, RunEventKind, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Limit, RunEventKind, Side};
 
 use super::Rule;
 use crate::counted::connections;
@@ -59,7 +59,7 @@ const SPARE: i64 = 100_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, RunEvent, ServerSnapshot};
+    use throng_measure::{Metric, RunEvent, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,9 +1,9 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
-use throng_report::render::count;
-use throng_report::{
+use throng_measure::{
     Endpoint, ErrorKind, Evidence, Finding, Limit, Metric, ProcessMetric, RunEventKind, Side,
 };
+use throng_report::render::count;
 
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
@@ -316,7 +316,7 @@ const WANTED: i64 = 4_000_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{RunEvent, ServerSnapshot};
+    use throng_measure::{RunEvent, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,9 +1,10 @@
 //! Hand-made runs for the tests of rules.
 
-use throng_report::runfile::{RunEnd, RunFile, RunHeader};
-use throng_report::{
-    AnswerGap, Finding, Interval, LoadInterval, Metric, Operation, ProcessMetric, Summary,
+use throng_measure::runfile::{RunEnd, RunFile, RunHeader};
+use throng_measure::{
+    AnswerGap, Finding, Interval, LoadInterval, Metric, Operation, ProcessMetric,
 };
+use throng_report::Summary;
 
 use crate::history::History;
 use crate::run_view::RunView;
@@ -41,7 +42,7 @@ impl Run {
                 load.times[Operation::Message].record_n(200, 1_000);
                 load.times[Operation::Connect].record_n(300, 200);
             }
-            let machine = throng_report::MachineUse {
+            let machine = throng_measure::MachineUse {
                 cpus: 2,
                 cpu_busy_us: 300_000 * second,
                 cpu_idle_us: 1_700_000 * second,

@@ -1,6 +1,6 @@
 //! Each user gets one answer in a fixed time, however many users ask.
 
-use throng_report::Finding;
+use throng_measure::Finding;
 use throng_report::render::micros;
 
 use crate::history::{Quantiles, Sample};
@@ -98,11 +98,11 @@ const USERS_MIN: u64 = 5;
 mod tests {
     use super::super::fixture::Run;
     use super::super::server_slow;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// Users whose first answer takes so long, and the others by second.
     fn throttled(first_us: u64, us: impl Fn(u64) -> u64) -> Run {
-        Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+        Run::quiet().growing(throng_measure::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
                 load.counters.connects_ok = 1_000 * second.min(1);
                 load.counters.connected = 1_000 * second.min(1);

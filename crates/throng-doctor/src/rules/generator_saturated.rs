@@ -1,8 +1,8 @@
 //! The generator itself was late: it measured its own delay.
 
+use throng_measure::validity::LAG_DEGRADED_US;
+use throng_measure::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 use throng_report::render::micros;
-use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Endpoint, Evidence, Finding, Grade, Metric, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait, server_slow};
 use crate::cpus::{CpuUse, FULL_SHARE, mean, shares, whole_percent};
@@ -188,8 +188,8 @@ const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::runfile::Ceiling;
-    use throng_report::{ArrivalLatencies, Operation, Severity};
+    use throng_measure::runfile::Ceiling;
+    use throng_measure::{ArrivalLatencies, Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! Connections that the client believes established and that the server does not know.
 
+use throng_measure::{Endpoint, Finding, Metric, Severity, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::accept_backlog::{open, opened_and_closed};
 use super::{Rule, RuleTrait, accept_queue_overflow};
@@ -113,7 +113,7 @@ const HALF_OPEN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ServerSnapshot;
+    use throng_measure::ServerSnapshot;
 
     use super::super::fixture::Run;
     use super::*;
@@ -184,7 +184,7 @@ mod tests {
             let open = &mut interval.server.as_mut().unwrap().counters.open;
             match second {
                 9 => *open = 100,
-                10 => interval.load.as_mut().unwrap().phase = throng_report::LEAVING.into(),
+                10 => interval.load.as_mut().unwrap().phase = throng_measure::LEAVING.into(),
                 _ => {}
             }
         });

@@ -2,8 +2,8 @@
 
 mod status_meaning;
 
+use throng_measure::{ErrorKey, ErrorKind, Finding, Side};
 use throng_report::render::percent;
-use throng_report::{ErrorKey, ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait, rate_limited};
 use crate::counted::part_of;
@@ -79,7 +79,7 @@ const SHARE_MIN: f64 = 0.01;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! One thread of the server was busy all the time while CPUs were idle.
 
+use throng_measure::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 
 use super::cpu_cause::{BusyThread, CpuCause, collects};
 use super::{Rule, RuleTrait};
@@ -226,7 +226,7 @@ const CONNECTIONS_MIN: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, Operation, RunEvent, RunEventKind};
+    use throng_measure::{Metric, Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

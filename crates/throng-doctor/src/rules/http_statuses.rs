@@ -3,8 +3,8 @@
 
 mod status_meaning;
 
+use throng_measure::{ErrorKey, ErrorKind, Finding, Side};
 use throng_report::render::{percent, statuses_text};
-use throng_report::{ErrorKey, ErrorKind, Finding, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::all_or_part_of;
@@ -105,7 +105,8 @@ const STATUSES_SHOWN: usize = 8;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, Operation, RunEvent, RunEventKind, Threshold};
+    use throng_measure::{ErrorExchange, Operation, RunEvent, RunEventKind};
+    use throng_report::Threshold;
 
     use super::super::fixture::Run;
     use super::*;
@@ -236,7 +237,7 @@ mod tests {
     fn answers_count_to_the_end_of_the_run() {
         let run = answered(&["429"]).loaded(|load, second| {
             if second > 5 {
-                load.phase = throng_report::LEAVING.to_owned();
+                load.phase = throng_measure::LEAVING.to_owned();
             }
         });
         let found = run.speaks(&RULE);

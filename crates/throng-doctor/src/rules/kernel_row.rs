@@ -1,7 +1,7 @@
 //! Rules that are a row: a kernel dropped something at a limit, counted it, and the run felt it.
 
+use throng_measure::{Endpoint, EndpointFacts, Finding, Limit, Metric, Severity, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, EndpointFacts, Finding, Limit, Metric, Severity, Side};
 
 use super::listen_backlog;
 use super::retransmission::{self, Symptom};

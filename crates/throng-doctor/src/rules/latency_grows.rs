@@ -1,7 +1,7 @@
 //! Answers took longer and longer, though the load did not grow.
 
+use throng_measure::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 use throng_report::render::{count, micros, rate};
-use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, Severity, Side};
 
 use super::{Rule, RuleTrait, retransmits};
 use crate::counted::connections;
@@ -166,7 +166,7 @@ const CPUS_MIN: f64 = 0.1;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// A run whose answers take this much longer in each second.
     fn growing(us: u64) -> Run {

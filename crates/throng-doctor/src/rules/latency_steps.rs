@@ -2,8 +2,8 @@
 
 mod cold_start;
 
+use throng_measure::{Finding, Severity, Side};
 use throng_report::render::{count, micros};
-use throng_report::{Finding, Severity, Side};
 
 use super::{Rule, RuleTrait, server_slow};
 use crate::history::Sample;
@@ -199,7 +199,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{latency_grows, server_stalled};
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// A run whose users are all there after a second, with this median in each second.
     pub(super) fn paced(us: impl Fn(u64) -> u64) -> Run {

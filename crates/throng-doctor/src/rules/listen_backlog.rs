@@ -1,6 +1,6 @@
 //! How to give a server's listener a longer accept queue.
 
-use throng_report::Endpoint;
+use throng_measure::Endpoint;
 
 use crate::run_view::RunView;
 
@@ -24,7 +24,7 @@ pub(super) fn raise(run: &RunView<'_>, wanted: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, RunEvent, RunEventKind, ServerSnapshot};
+    use throng_measure::{Metric, RunEvent, RunEventKind, ServerSnapshot};
 
     use super::super::fixture::Run;
     use super::*;

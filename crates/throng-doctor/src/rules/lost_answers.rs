@@ -1,7 +1,8 @@
 //! Questions that never got an answer, while the others were answered at once.
 
+use throng_measure::{ErrorKind, Evidence, LatencySummary, LoadCounters};
+use throng_report::Summary;
 use throng_report::render::percent;
-use throng_report::{ErrorKind, Evidence, LatencySummary, LoadCounters, Summary};
 
 use super::{
     answers_incomplete, fds_exhausted, network_lost, server_lost, server_stalled, serves_only_some,

@@ -1,7 +1,7 @@
 //! A few machines of a fleet were slow, and the others were not: so it is not the server.
 
+use throng_measure::{Evidence, Finding, Grade, Severity, Side};
 use throng_report::render::micros;
-use throng_report::{Evidence, Finding, Grade, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::cpus::{FULL_SHARE, whole_percent};
@@ -136,7 +136,7 @@ const BUSY_MIN: f64 = 0.85;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{MachineInterval, MachineUse, Operation, RunMachine};
+    use throng_measure::{MachineInterval, MachineUse, Operation, RunMachine};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,9 +1,9 @@
 //! The server's memory grew, though the load did not: perhaps a leak.
 
-use throng_report::render::{bytes, count, rate};
-use throng_report::{
+use throng_measure::{
     Endpoint, Evidence, Finding, Metric, ProcessMetric, RunEventKind, Severity, Side,
 };
+use throng_report::render::{bytes, count, rate};
 
 use super::{Rule, RuleTrait, memory_runs_out};
 use crate::counted::connections;
@@ -198,7 +198,7 @@ const LASTING_SHARE: f64 = 0.5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::RunEvent;
+    use throng_measure::RunEvent;
 
     use super::super::fixture::Run;
     use super::*;
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn memory_that_grows_at_a_constant_load_is_a_leak_with_its_pace_and_its_end() {
         let leak = holding(|second| 100.0 + 8.0 * second as f64).changed(|interval, _| {
-            interval.kernel.set(throng_report::Metric::MEMORY_TOTAL_BYTES, 8 << 30);
+            interval.kernel.set(throng_measure::Metric::MEMORY_TOTAL_BYTES, 8 << 30);
         });
         let found = leak.speaks(&RULE);
         assert!(

@@ -1,7 +1,7 @@
 //! Memory ran out before all connections were open, or would run out.
 
+use throng_measure::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 use throng_report::render::{bytes, count};
-use throng_report::{Endpoint, Evidence, Finding, Metric, ProcessMetric, Severity, Side};
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait, server_lost};
@@ -283,7 +283,7 @@ const OFF_MAX: f64 = 0.25;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, RunEvent, RunEventKind};
+    use throng_measure::{Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

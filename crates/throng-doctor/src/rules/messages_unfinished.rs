@@ -1,8 +1,8 @@
 //! The server begins messages over WebSockets, and does not end them; or the users hold more of
 //! what the server sent than their cores may.
 
+use throng_measure::{ErrorKind, Finding, LoadCounters, Severity, Side};
 use throng_report::render::{bytes, count};
-use throng_report::{ErrorKind, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
@@ -197,7 +197,7 @@ mod tests {
         unfinished(20).is_silent(&RULE);
         unfinished(1_000).is_silent(&RULE);
         // For a few seconds only.
-        let short = |load: &mut throng_report::LoadInterval, second| {
+        let short = |load: &mut throng_measure::LoadInterval, second| {
             load.counters.messages_unfinished = if (3..7).contains(&second) { 60 } else { 0 };
         };
         Run::quiet().loaded(short).is_silent(&RULE);

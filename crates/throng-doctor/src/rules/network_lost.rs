@@ -5,8 +5,8 @@
 //! timer never expires (RFC 6298). A timer that expires again and again says that no packet, or no
 //! acknowledgement, has arrived.
 
+use throng_measure::{Endpoint, ErrorKind, Evidence, Finding, Metric, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Side};
 
 use super::{Rule, accept_queue_overflow};
 use crate::counted::counted;

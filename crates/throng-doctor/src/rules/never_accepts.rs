@@ -1,6 +1,6 @@
 //! The kernel establishes connections, and the server's program never accepts one.
 
-use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Side};
+use throng_measure::{Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
@@ -105,7 +105,7 @@ const UNSEEN_CONFIDENCE: f64 = 0.6;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// A run over WebSockets in which no upgrade is answered.
     fn silent() -> Run {

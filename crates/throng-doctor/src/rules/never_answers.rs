@@ -1,7 +1,7 @@
 //! The server's program accepts connections, and never answers anything.
 
+use throng_measure::{Endpoint, Finding, Metric, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::never_accepts::{gave_up, only_grows};
 use super::{Rule, RuleTrait};
@@ -55,7 +55,7 @@ const CONFIDENCE: f64 = 0.8;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::{ErrorKind, Operation};
+    use throng_measure::{ErrorKind, Operation};
 
     /// A run in which no message is answered.
     fn silent() -> Run {

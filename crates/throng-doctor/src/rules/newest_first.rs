@@ -1,7 +1,7 @@
 //! The server falls behind and answers the newest questions first: the oldest wait for ever.
 
+use throng_measure::{Finding, Side};
 use throng_report::render::{count, micros, rate};
-use throng_report::{Finding, Side};
 
 use super::lost_answers::LostAnswers;
 use super::{Rule, RuleTrait};
@@ -40,7 +40,7 @@ mod tests {
     use super::super::fixture::Run;
     use super::super::{answers_missing, rate_limited};
     use super::*;
-    use throng_report::{ErrorKind, Operation};
+    use throng_measure::{ErrorKind, Operation};
 
     /// A run with 107 questions and 100 answers a second, of which a few take as long as this.
     fn behind(slow_us: u64) -> Run {

@@ -1,7 +1,7 @@
 //! What listens at the target does not speak HTTP.
 
+use throng_measure::{ErrorKind, Finding, Side, SpokenProtocol};
 use throng_report::render::count;
-use throng_report::{ErrorKind, Finding, Side, SpokenProtocol};
 
 use super::{Rule, RuleTrait};
 use crate::first_error::{FirstError, cut};
@@ -70,7 +70,7 @@ pub(super) const KIND: ErrorKind = ErrorKind::UpgradeViolation;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerFault, ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{AnswerFault, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,6 +1,6 @@
 //! The kernel reset connections that were closed and still had data to send.
 
-use throng_report::{Endpoint, Limit, Metric, Severity};
+use throng_measure::{Endpoint, Limit, Metric, Severity};
 
 use super::Rule;
 use super::kernel_row::KernelRow;

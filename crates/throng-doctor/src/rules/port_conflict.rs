@@ -1,7 +1,7 @@
 //! The generator binds source ports by number, and other sockets have them.
 
+use throng_measure::{Endpoint, Finding, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Side};
 
 use super::Rule;
 use crate::run_view::RunView;
@@ -55,7 +55,7 @@ fn listener(run: &RunView<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Metric;
+    use throng_measure::Metric;
 
     use super::super::fixture::Run;
     use super::*;

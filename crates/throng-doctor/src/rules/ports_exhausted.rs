@@ -1,7 +1,7 @@
 //! No source port was left for another connection to the same target.
 
+use throng_measure::{Endpoint, Finding, Metric, RunEventKind, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, RunEventKind, Side};
 
 use super::Rule;
 use crate::counted::counted;

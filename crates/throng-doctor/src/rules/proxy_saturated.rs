@@ -1,6 +1,6 @@
 //! A proxy in front of the server was at the end of its only thread.
 
-use throng_report::{Endpoint, Finding, Metric, Severity, Side};
+use throng_measure::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, RuleTrait, hot_core};
 use crate::run_view::RunView;
@@ -70,7 +70,7 @@ const LOOKS_MIN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, ProcessMetric};
+    use throng_measure::{Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! The server takes so much a second, and refuses or drops the rest.
 
+use throng_measure::{ErrorKind, Evidence, Finding, Side};
 use throng_report::render::{percent, rate};
-use throng_report::{ErrorKind, Evidence, Finding, Side};
 
 use super::lost_answers::{IntervalAnswers, LostAnswers};
 use super::{Rule, RuleTrait};
@@ -190,7 +190,7 @@ const BELOW_TO: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, Operation, RunEvent, RunEventKind};
+    use throng_measure::{ErrorExchange, Operation, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

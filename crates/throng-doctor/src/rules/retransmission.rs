@@ -4,7 +4,7 @@
 //! data after 200 ms at the earliest. Both are long compared with anything else on one machine or
 //! in one data centre.
 
-use throng_report::{ErrorKey, ErrorKind, Evidence, Operation, Severity};
+use throng_measure::{ErrorKey, ErrorKind, Evidence, Operation, Severity};
 
 use crate::history::Sample;
 use crate::run_view::RunView;

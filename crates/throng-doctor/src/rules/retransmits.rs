@@ -1,8 +1,8 @@
 //! Segments were retransmitted, and no queue on either machine counted a drop: they were lost in
 //! between.
 
+use throng_measure::{Endpoint, Finding, Metric, Side};
 use throng_report::render::{count, percent};
-use throng_report::{Endpoint, Finding, Metric, Side};
 
 use super::Rule;
 use super::retransmission::{self, Symptom};
@@ -153,7 +153,7 @@ const AGAIN_ONE_IN: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, Severity};
+    use throng_measure::{Operation, Severity};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,6 +1,6 @@
 //! A rule: a cause by its name, its class, and its place among the other rules.
 
-use throng_report::{Finding, Severity};
+use throng_measure::{Finding, Severity};
 
 use super::kernel_row::KernelRow;
 use crate::run_view::RunView;

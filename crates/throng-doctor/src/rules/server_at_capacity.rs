@@ -1,7 +1,7 @@
 //! The server answered a constant number of messages a second, however many waited.
 
+use throng_measure::{ErrorKind, Evidence, Finding, LoadCounters, Severity, Side};
 use throng_report::render::{count, micros, rate};
-use throng_report::{ErrorKind, Evidence, Finding, LoadCounters, Severity, Side};
 
 use super::{Rule, RuleTrait, latency_grows, server_slow};
 use crate::counted::counted;
@@ -259,14 +259,14 @@ const QUEUE_GROWS_SHARE: f64 = 0.1;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     use super::super::fixture::Run;
     use super::*;
 
     /// A run whose thousand users wait for this many answers a second.
     fn limited(per_s: u64, service_us: u64) -> Run {
-        Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+        Run::quiet().growing(throng_measure::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
                 load.counters.connected = 200 * second.min(5);
                 load.counters.messages_answered = per_s * second;
@@ -372,7 +372,7 @@ mod tests {
         // From the second second on, a hundred users want this many messages a second, and the
         // answers wait for the queue before them.
         let queue = |wanted: u64, answered: u64, service_us: u64| {
-            let cpu = throng_report::ProcessMetric::CPU_US.server;
+            let cpu = throng_measure::ProcessMetric::CPU_US.server;
             Run::quiet().growing(cpu, 0, 20_000, 0).loaded(move |load, second| {
                 let full = second.saturating_sub(1);
                 load.counters.connected = if second == 0 { 0 } else { 100 };
@@ -398,7 +398,7 @@ mod tests {
     fn a_limiter_that_delays_shows_in_a_queue_that_fills_at_the_same_rate() {
         // A hundred users come within a second and want 200/s. The first answers come at once.
         let paced = |per_s: u64| {
-            let cpu = throng_report::ProcessMetric::CPU_US.server;
+            let cpu = throng_measure::ProcessMetric::CPU_US.server;
             Run::quiet().growing(cpu, 0, 10_000, 0).loaded(move |load, second| {
                 load.counters.connected = 100 * second.min(1);
                 load.counters.turns_intended = 200 * second;
@@ -438,7 +438,7 @@ mod tests {
             load.counters.messages_answered = 50 * second + 60 * (second / 3);
         });
         uneven.is_silent(&RULE);
-        let busy = throng_report::ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
+        let busy = throng_measure::ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
         limited(50, 20_000).with(busy, 970).is_silent(&RULE);
     }
 }

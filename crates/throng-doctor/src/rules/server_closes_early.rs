@@ -1,9 +1,9 @@
 //! The server closed connections that their users still needed.
 
-use throng_report::render::percent;
-use throng_report::{
+use throng_measure::{
     ErrorClass, ErrorKey, ErrorKind, Finding, LoadCounters, ServerCounters, ServerSnapshot, Side,
 };
+use throng_report::render::percent;
 
 use super::close_code::CloseCodeMeaning;
 use super::close_times::CloseTimes;
@@ -256,7 +256,7 @@ const CLOSED_MIN: u64 = 5;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{EarlyClose, ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{EarlyClose, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;
@@ -392,7 +392,7 @@ mod tests {
     fn closes_of_the_interval_in_which_users_begin_to_leave_count() {
         let run = closing(ErrorKind::ClosedByPeer, 40).loaded(|load, second| {
             if second == 10 {
-                load.phase = throng_report::LEAVING.into();
+                load.phase = throng_measure::LEAVING.into();
             }
         });
         assert!(run.speaks(&RULE).text.starts_with("The server closed 360 of 1k connections"));

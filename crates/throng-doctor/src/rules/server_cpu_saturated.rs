@@ -1,6 +1,6 @@
 //! The server had no CPU time left.
 
-use throng_report::{Endpoint, Finding, ProcessMetric, Severity, Side};
+use throng_measure::{Endpoint, Finding, ProcessMetric, Severity, Side};
 
 use super::cpu_cause::CpuCause;
 use super::{Rule, RuleTrait};
@@ -111,7 +111,7 @@ const DELAYED_MIN: f64 = 0.10;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// A run with slow answers on two full CPUs, where the server uses `server_us` of each second.
     fn full(server_us: i64) -> Run {

@@ -1,7 +1,7 @@
 //! The server ended, stopped answering, or never listened.
 
+use throng_measure::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Limit, ProcessMetric, RunEventKind, SERVER_SILENT, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::connections;
@@ -261,7 +261,7 @@ const SILENT_CONFIDENCE: f64 = 0.6;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Metric, Outage, RunEvent};
+    use throng_measure::{ErrorKind, Metric, Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! The server ended and came back.
 
+use throng_measure::{Endpoint, Evidence, Finding, ProcessMetric, RunEventKind, Side};
 use throng_report::render::micros;
-use throng_report::{Endpoint, Evidence, Finding, ProcessMetric, RunEventKind, Side};
 
 use super::{Rule, RuleTrait};
 use crate::counted::counted;
@@ -192,7 +192,7 @@ const SUCCESSOR_MS: u64 = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorKind, Outage, RunEvent};
+    use throng_measure::{ErrorKind, Outage, RunEvent};
 
     use super::super::fixture::Run;
     use super::*;

@@ -2,10 +2,10 @@
 
 mod slow_answers;
 
-use throng_report::render::micros;
-use throng_report::{
+use throng_measure::{
     Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Severity, Side,
 };
+use throng_report::render::micros;
 
 use super::lost_answers::LostAnswers;
 use super::retransmission::MUCH_ONE_IN;
@@ -329,7 +329,7 @@ const BUSY_MIN: f64 = 0.85;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     fn slow(us: u64) -> Run {
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 100_000, 0).loaded(
@@ -393,7 +393,7 @@ mod tests {
         // They are counted in the interval in which users leave.
         let run = Run::quiet().loaded(|load, second| {
             if second == 10 {
-                load.phase = throng_report::LEAVING.to_owned();
+                load.phase = throng_measure::LEAVING.to_owned();
                 load.counters.users_waiting = 400;
                 load.counters.users_waiting_us_most = 4_900_000;
             }

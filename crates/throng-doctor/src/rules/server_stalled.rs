@@ -3,8 +3,8 @@
 
 mod activity;
 
+use throng_measure::{ErrorKind, Finding, Severity, Side};
 use throng_report::render::{count, micros};
-use throng_report::{ErrorKind, Finding, Severity, Side};
 
 use super::{Rule, RuleTrait, network_lost};
 use crate::cpu_waits::CpuWaits;
@@ -195,7 +195,7 @@ const GAPS_SHOWN: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerGap, Metric, Operation, ProcessMetric};
+    use throng_measure::{AnswerGap, Metric, Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::super::server_slow;
@@ -437,7 +437,7 @@ mod tests {
             .loaded(|load, second| {
                 if second == 5 {
                     load.outage =
-                        Some(throng_report::Outage { lost_ms: Some(4_010), ..Default::default() });
+                        Some(throng_measure::Outage { lost_ms: Some(4_010), ..Default::default() });
                 }
             })
             .is_silent(&RULE);

@@ -2,8 +2,8 @@
 
 mod place;
 
+use throng_measure::{Endpoint, ErrorKind, Evidence, Finding, Metric, Operation, Side};
 use throng_report::render::{count, percent};
-use throng_report::{Endpoint, ErrorKind, Evidence, Finding, Metric, Operation, Side};
 
 use super::server_closes_early::closed_by_the_server;
 use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
@@ -346,7 +346,7 @@ const BUSY_MIN: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_measure::ProcessMetric;
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,9 +1,9 @@
 //! A client or a server does not read the data that it is sent.
 
-use throng_report::render::bytes;
-use throng_report::{
+use throng_measure::{
     Endpoint, ErrorKind, Finding, Metric, ServerCounters, ServerSnapshot, Severity, Side,
 };
+use throng_report::render::bytes;
 
 use super::accept_backlog::open;
 use super::{Rule, RuleTrait};
@@ -179,7 +179,7 @@ const PENDING_BYTES_MIN: i64 = 64 << 10;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

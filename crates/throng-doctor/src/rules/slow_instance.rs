@@ -1,7 +1,7 @@
 //! A constant share of the answers was slow, and all others were fast.
 
+use throng_measure::{Finding, Severity, Side};
 use throng_report::render::micros;
-use throng_report::{Finding, Severity, Side};
 
 use super::{
     Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
@@ -127,14 +127,14 @@ const NEAR: f64 = 0.03;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     use super::super::fixture::Run;
     use super::*;
 
     /// A run with so many slow answers of a thousand in each second.
     fn slow(of_thousand: impl Fn(u64) -> u32) -> Run {
-        Run::quiet().growing(throng_report::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
+        Run::quiet().growing(throng_measure::ProcessMetric::CPU_US.server, 0, 20_000, 0).loaded(
             move |load, second| {
                 load.times[Operation::Message].clear();
                 if second > 0 {

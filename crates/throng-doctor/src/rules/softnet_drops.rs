@@ -1,6 +1,6 @@
 //! Packets arrived faster than a CPU took them from its queue.
 
-use throng_report::{Limit, Metric};
+use throng_measure::{Limit, Metric};
 
 use super::Rule;
 use super::kernel_row::KernelRow;
@@ -33,7 +33,7 @@ pub(super) const RULE: Rule = Rule::row(
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     fn slow(run: Run) -> Run {
         run.loaded(|load, second| {

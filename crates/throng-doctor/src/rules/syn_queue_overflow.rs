@@ -1,8 +1,8 @@
 //! Handshakes began faster than they completed: those of the run itself, or of a flood from
 //! elsewhere.
 
+use throng_measure::{Endpoint, Finding, Metric, Severity, Side};
 use throng_report::render::count;
-use throng_report::{Endpoint, Finding, Metric, Severity, Side};
 
 use super::{Rule, accept_queue_overflow, listen_backlog, retransmission};
 use crate::counted::counted;
@@ -165,7 +165,7 @@ const UNFELT_MIN: u64 = 100;
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_report::Operation;
+    use throng_measure::Operation;
 
     /// Adds connects that needed a second SYN.
     fn late(run: Run) -> Run {

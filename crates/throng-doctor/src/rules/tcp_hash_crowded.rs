@@ -1,7 +1,7 @@
 //! The kernel's table of TCP sockets has far fewer buckets than sockets.
 
+use throng_measure::{Endpoint, Evidence, Finding, Metric, Severity};
 use throng_report::render::count;
-use throng_report::{Endpoint, Evidence, Finding, Metric, Severity};
 
 use super::Rule;
 use crate::history::Sample;
@@ -189,7 +189,7 @@ mod tests {
     fn cpu_time_of_a_server_that_was_silent_is_no_connects_cost() {
         let run = connecting(1).with(Metric::SYSCTL_NET_IPV4_TCP_EHASH_ENTRIES, 2_500);
         run.changed(|interval, second| {
-            let mut server = throng_report::ServerSnapshot::default();
+            let mut server = throng_measure::ServerSnapshot::default();
             server.process.cpu_system_us = 30_000_000 + 10_000 * second;
             interval.server = (second != 7).then_some(server);
         })

@@ -1,6 +1,6 @@
 //! The machine's sockets hold more memory than TCP may use.
 
-use throng_report::{Finding, Limit, Metric};
+use throng_measure::{Finding, Limit, Metric};
 
 use super::{Rule, retransmission};
 use crate::counted::times;
@@ -113,7 +113,7 @@ const WANTED_PAGES: i64 = 2_097_152;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, Side};
+    use throng_measure::{Operation, Side};
 
     use super::super::fixture::Run;
     use super::*;
@@ -178,7 +178,7 @@ mod tests {
         let run = slow(Run::quiet()).changed(|interval, second| {
             let load = interval.load.as_mut().unwrap();
             if second > 8 {
-                load.phase = throng_report::LEAVING.into();
+                load.phase = throng_measure::LEAVING.into();
             }
             let ended_ms = if second == 10 { 9_500 } else { 0 };
             interval.kernel.set(PRESSURE_MS, ended_ms);
@@ -215,7 +215,7 @@ mod tests {
     #[test]
     fn all_answers_may_be_late_under_memory_pressure() {
         let run = Run::quiet().growing(Metric::TCPEXT_TCP_MEMORY_PRESSURES, 4, 1, 5);
-        let late = |load: &mut throng_report::LoadInterval, _: u64| {
+        let late = |load: &mut throng_measure::LoadInterval, _: u64| {
             load.times[Operation::Message].clear();
             load.times[Operation::Message].record_n(400_000, 50);
         };

@@ -1,6 +1,6 @@
 //! More closed connections than the TIME-WAIT table holds.
 
-use throng_report::{Limit, Metric, Severity};
+use throng_measure::{Limit, Metric, Severity};
 
 use super::kernel_row::KernelRow;
 use super::retransmission::{Symptom, by_anything};

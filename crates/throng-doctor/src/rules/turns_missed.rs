@@ -1,7 +1,7 @@
 //! Users had no time for all their turns of `every`: each turn took longer than its period.
 
+use throng_measure::{Finding, Grade, Severity, Side};
 use throng_report::render::{count, percent};
-use throng_report::{Finding, Grade, Severity, Side};
 
 use super::{FindingClass, Rule, RuleTrait};
 use crate::counted::counted;
@@ -88,7 +88,7 @@ const WAITING_ONE_IN: u64 = 4;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::LEAVING;
+    use throng_measure::LEAVING;
 
     use super::super::fixture::Run;
     use super::*;

@@ -1,7 +1,7 @@
 //! The server answered, but not as expected.
 
+use throng_measure::{AnswerFault, ErrorKind, Finding, Side};
 use throng_report::render::percent;
-use throng_report::{AnswerFault, ErrorKind, Finding, Side};
 
 use super::answer_owner::AnswerOwner;
 use super::lost_answers::were_skipped_beside;
@@ -325,7 +325,7 @@ const HTTP_VIOLATION: ErrorKind = ErrorKind::HttpViolation;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{AnswerFault, ErrorExchange, RunEvent, RunEventKind};
+    use throng_measure::{AnswerFault, ErrorExchange, RunEvent, RunEventKind};
 
     use super::super::fixture::Run;
     use super::*;

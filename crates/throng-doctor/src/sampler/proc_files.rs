@@ -1,7 +1,7 @@
 //! The files of `/proc` that are read each second, and the counters recorded from each.
 
-use throng_report::MachineUse;
-use throng_report::metric::{self, Metric};
+use throng_measure::MachineUse;
+use throng_measure::metric::{self, Metric};
 
 use super::KernelSample;
 use crate::cpu::OneCpu;

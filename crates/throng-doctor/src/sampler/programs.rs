@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use throng_base::time::Instant;
-use throng_report::ProgramUse;
+use throng_measure::ProgramUse;
 
 use crate::fact::Fact;
 use crate::proc_root::ProcRoot;

@@ -1,6 +1,6 @@
 //! The result of one sample.
 
-use throng_report::{
+use throng_measure::{
     Endpoint, KernelCounters, MachineUse, Metric, ProcessUse, ProgramUse, RunEventKind,
 };
 

@@ -1,6 +1,6 @@
 //! The events of a server's processes and threads, of which a run keeps a limited number.
 
-use throng_report::Endpoint;
+use throng_measure::Endpoint;
 
 /// What is left to report of one program.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use throng_base::time::Instant;
-use throng_report::{Endpoint, ProcessMetric};
+use throng_measure::{Endpoint, ProcessMetric};
 
 use super::KernelSample;
 use crate::process::SchedStat;

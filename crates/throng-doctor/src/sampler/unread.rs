@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use throng_base::time::Instant;
-use throng_report::Metric;
+use throng_measure::Metric;
 
 use super::KernelSample;
 use crate::fact::Fact;

@@ -1,6 +1,7 @@
 //! The step from the missed thresholds to the one that a finding explains.
 
-use throng_report::{ErrorKind, Finding, Severity, Summary, is_of_family};
+use throng_measure::{ErrorKind, Finding, Severity, is_of_family};
+use throng_report::Summary;
 
 use crate::counted::counted;
 use crate::impact::is_time_out;

@@ -1,4 +1,5 @@
-use throng_report::{AnswerGap, CueWaits, ErrorKind, Metric, Operation, ProcessMetric, Threshold};
+use throng_measure::{AnswerGap, CueWaits, ErrorKind, Metric, Operation, ProcessMetric};
+use throng_report::Threshold;
 
 use super::*;
 use crate::diagnose;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::{Operation, RunEventKind};
+use throng_measure::{Operation, RunEventKind};
 
 use super::*;
 use crate::{AGENT_LOST_AFTER, LOST_WAIT};
@@ -165,7 +165,7 @@ fn a_run_that_is_taken_over_has_each_report_once() {
 #[test]
 fn what_went_wrong_on_a_machine_before_a_takeover_still_counts() {
     let overflows = |world: &World| -> Vec<u64> {
-        let name = throng_report::Metric::TCPEXT_LISTEN_OVERFLOWS.name();
+        let name = throng_measure::Metric::TCPEXT_LISTEN_OVERFLOWS.name();
         let machines = &world.file.last().unwrap().load.machines;
         machines.iter().map(|machine| machine.troubles[name]).collect()
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_load::peers::{AHEAD_MAX, CueCount, PeerMessage};
 use throng_load::schedule::MachineShare;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 use super::{World, name};
 use crate::agent::Agent;

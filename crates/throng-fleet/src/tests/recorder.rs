@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_load::run::LoadPlan;
 use throng_load::schedule::MachineShare;
-use throng_report::{LoadInterval, RunEventKind};
+use throng_measure::{LoadInterval, RunEventKind};
 
 use super::name;
 use crate::agent_action::Publish;

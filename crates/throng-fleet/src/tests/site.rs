@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::{Instant, Prng};
 use throng_load::generator::CoreStats;
-use throng_report::{KernelCounters, Metric, Operation, RunEventKind};
+use throng_measure::{KernelCounters, Metric, Operation, RunEventKind};
 
 use crate::agent::Agent;
 use crate::agent_action::{AgentAction, Publish};

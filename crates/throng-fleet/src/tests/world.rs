@@ -6,7 +6,7 @@ use std::time::Duration;
 use throng_base::{Instant, Prng};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::Scenario;
-use throng_report::{Operation, RunEventKind};
+use throng_measure::{Operation, RunEventKind};
 
 use super::recorder::{Line, PlannedRun};
 use super::site::ReportSums;

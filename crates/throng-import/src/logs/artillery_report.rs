@@ -10,8 +10,8 @@ mod run;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use throng_report::LatencyStats;
-use throng_report::runfile::RunEnd;
+use throng_measure::LatencyStats;
+use throng_measure::runfile::RunEnd;
 
 use super::counted_lines::{CountedLines, not_needed, not_supported};
 use super::json_place::{key_place, place, problem};

@@ -7,7 +7,7 @@ mod interval;
 mod line;
 mod metric;
 
-use throng_report::runfile::RunEnd;
+use throng_measure::runfile::RunEnd;
 
 use super::counted_lines::{CountedLines, approximated};
 use super::known_latency::is_longer_than_histogram;

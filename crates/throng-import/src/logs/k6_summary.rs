@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use throng_report::runfile::RunEnd;
-use throng_report::{LatencyStats, LoadInterval, StepInterval};
+use throng_measure::runfile::RunEnd;
+use throng_measure::{LatencyStats, LoadInterval, StepInterval};
 
 use super::counted_lines::{CountedLines, approximated, fate_of, not_needed, not_supported};
 use super::json_place::{key_place, place, problem};

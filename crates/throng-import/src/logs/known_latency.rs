@@ -1,7 +1,7 @@
 //! A latency whose values a log has, and how the run file keeps it.
 
-use throng_report::histogram::HIGHEST_US;
-use throng_report::{Histogram, LatencyStats, Merge};
+use throng_measure::histogram::HIGHEST_US;
+use throng_measure::{Histogram, LatencyStats, Merge};
 
 /// The values of a latency in an interval. A histogram ends at two minutes; where a run has a
 /// longer value, statistics are kept in its place.

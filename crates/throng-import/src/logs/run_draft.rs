@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::runfile::{ImportedFrom, RunEnd, RunFileWriter, RunHeader, ScenarioSource};
-use throng_report::{Interval, LoadInterval, SummaryFold};
+use throng_measure::runfile::{ImportedFrom, RunEnd, RunFileWriter, RunHeader, ScenarioSource};
+use throng_measure::{Interval, LoadInterval};
+use throng_report::SummaryFold;
 
 use super::utc::UtcTime;
 use crate::source::Source;

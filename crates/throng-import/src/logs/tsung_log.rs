@@ -9,7 +9,7 @@ mod run;
 
 use std::collections::BTreeMap;
 
-use throng_report::runfile::{RunEnd, RunEndReason};
+use throng_measure::runfile::{RunEnd, RunEndReason};
 
 use super::counted_lines::CountedLines;
 use super::log_importer::LogImporter;

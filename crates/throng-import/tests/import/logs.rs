@@ -12,8 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use throng_import::{FidelityReport, LogImport, import_log};
-use throng_report::runfile::{RunFile, read};
-use throng_report::{Diagnosis, LoadInterval, Summary, render};
+use throng_measure::runfile::{RunFile, read};
+use throng_measure::{Diagnosis, LoadInterval};
+use throng_report::{Summary, render};
 
 /// Imports a log of `log_files`, which must be valid.
 fn import(path: &str) -> (RunFile, FidelityReport) {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use throng_report::{Interval, RunEventKind, Tally};
+use throng_measure::{Interval, RunEventKind, Tally};
 
 use crate::broadcasts::{delivery_sentence, errors_sentence, growth, plateaus, to_all};
 use crate::connect_limit::{ConnectLimitWatch, connect_limit};

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 use throng_load::scenario::{Params, Quantity};
-use throng_report::runfile::{RunFile, RunHeader};
-use throng_report::{ErrorKind, Summary};
+use throng_measure::ErrorKind;
+use throng_measure::runfile::{RunFile, RunHeader};
+use throng_report::Summary;
 
 use super::*;
 use crate::catalogue::{find, labs};

@@ -10,7 +10,7 @@ use std::io;
 use std::process::{Child, Command};
 
 use throng_doctor::sysctl::sysctl_path;
-use throng_report::Limit;
+use throng_measure::Limit;
 
 use super::error::IsolateError;
 use super::namespace::Namespace;

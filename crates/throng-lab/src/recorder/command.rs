@@ -1,6 +1,6 @@
 //! The commands to the recorder's thread.
 
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 /// A command to the recorder's thread.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use throng_control::{ControlClient, ControlRequest, ProcessRole, Verb};
-use throng_report::ServerSnapshot;
+use throng_measure::ServerSnapshot;
 
 use super::probes::ServerProbe;
 

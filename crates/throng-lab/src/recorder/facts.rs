@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use throng_driver::netns;
-use throng_report::watch::{WatchHeader, WatchLine};
-use throng_report::{EndpointFacts, RunEventKind};
+use throng_measure::watch::{WatchHeader, WatchLine};
+use throng_measure::{EndpointFacts, RunEventKind};
 
 use super::lock::lock;
 use super::probes::KernelReading;

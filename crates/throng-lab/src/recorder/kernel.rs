@@ -6,7 +6,7 @@ use throng_base::time::Instant;
 use throng_doctor::owner::Owner;
 use throng_doctor::{ListenerScope, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_driver::{Clock, netns};
-use throng_report::{Endpoint, RunEventKind};
+use throng_measure::{Endpoint, RunEventKind};
 
 use super::facts::FactsStream;
 use super::probes::{KernelProbe, KernelReading};

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use throng_load::run::RunningLoad;
-use throng_report::{LoadInterval, RunEventKind};
+use throng_measure::{LoadInterval, RunEventKind};
 
 use super::lock::lock;
 use super::probes::{GeneratorProbe, Interruption};

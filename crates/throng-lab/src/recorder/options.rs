@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use throng_measure::runfile::RunHeader;
 use throng_report::Threshold;
-use throng_report::runfile::RunHeader;
 
 /// The options of a recorder.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The outcome of a recorded run.
 
-use throng_report::runfile::RunEnd;
+use throng_measure::runfile::RunEnd;
 
 use crate::RunResult;
 

@@ -1,7 +1,7 @@
 //! The probes that the recorder reads in each interval.
 
 use throng_base::time::Instant;
-use throng_report::{
+use throng_measure::{
     KernelCounters, LoadInterval, MachineUse, ProgramUse, RunEventKind, ServerSnapshot,
 };
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use throng_base::units::show_duration;
 use throng_driver::Clock;
-use throng_report::runfile::{AppendOutcome, RunEnd, RunEndReason, RunFileWriter, Truncate};
-use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot};
+use throng_measure::runfile::{AppendOutcome, RunEnd, RunEndReason, RunFileWriter, Truncate};
+use throng_measure::validity::LAG_DEGRADED_US;
+use throng_measure::{Interval, LoadInterval, RunEvent, RunEventKind, ServerSnapshot};
 
 use super::RecordedBefore;
 use super::command::RecorderCommand;

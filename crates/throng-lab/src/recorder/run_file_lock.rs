@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use throng_driver::folder::{is_a_link, open_file};
-use throng_report::runfile::{HEAD_BYTES, is_run_file};
+use throng_measure::runfile::{HEAD_BYTES, is_run_file};
 
 /// A file that is locked for a run. Until the run begins, it keeps what it holds; a file that was
 /// created for a run which does not begin is removed.

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use throng_base::time::Instant;
 use throng_doctor::{KernelSample, ProcRoot, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
-use throng_report::Endpoint;
+use throng_measure::Endpoint;
 
 use super::watched_process::watched_process;
 use crate::header::process_scope;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
 use std::time::{Duration, Instant};
 
-use throng_report::{RunEventKind, SERVER_SILENT, ServerSnapshot};
+use throng_measure::{RunEventKind, SERVER_SILENT, ServerSnapshot};
 
 use super::probes::ServerProbe;
 

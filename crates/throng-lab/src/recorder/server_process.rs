@@ -10,7 +10,7 @@ use throng_doctor::{
     Fact, ListenerReader, ListenerScope, ProcRoot, listeners_elsewhere, listening_process, runtime,
 };
 use throng_driver::netlink::ListenerState;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 /// Follows the server's process. Callers step it about every 20 ms; it limits its own searches.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use throng_report::runfile::{RunEndReason, RunFile, RunHeader, read};
-use throng_report::{
-    Grade, LoadInterval, MachineUse, Metric, Operation, ProcessUse, RunEvent, RunExit,
-    ServerSnapshot, Summary,
+use throng_measure::runfile::{RunEndReason, RunFile, RunHeader, read};
+use throng_measure::{
+    Grade, LoadInterval, MachineUse, Metric, Operation, ProcessUse, RunEvent, ServerSnapshot,
 };
+use throng_report::{RunExit, Summary};
 
 use super::*;
 
@@ -35,7 +35,7 @@ struct FakeState {
 impl GeneratorProbe for Fake {
     fn snapshot(&mut self) -> LoadInterval {
         let is_leaving = self.0.is_leaving.load(Ordering::Relaxed);
-        let phase = if is_leaving { throng_report::LEAVING } else { "hold" };
+        let phase = if is_leaving { throng_measure::LEAVING } else { "hold" };
         let mut load = LoadInterval { phase: phase.into(), cores: 1, ..Default::default() };
         let more = if self.0.is_refused.load(Ordering::Relaxed) { 0 } else { 10 };
         load.counters.connects_ok = self.0.connects.fetch_add(more, Ordering::Relaxed) + more;

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
+use throng_measure::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
 /// A way to a watch.
 pub trait WatchSource: Send {

@@ -1,7 +1,7 @@
 //! A process for a sampler to watch.
 
 use throng_doctor::WatchedProcess;
-use throng_report::Endpoint;
+use throng_measure::Endpoint;
 
 /// Returns the process `pid` of a program, without others.
 pub(crate) fn watched_process(program: Endpoint, pid: u32) -> WatchedProcess {

@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use throng_load::scenario::Protocol;
+use throng_measure::Grade;
+use throng_measure::validity::LAG_DEGRADED_US;
+use throng_report::Summary;
 use throng_report::render::rate;
-use throng_report::validity::LAG_DEGRADED_US;
-use throng_report::{Grade, Summary};
 
 use super::row::{run_row, size};
 use crate::error::LabError;

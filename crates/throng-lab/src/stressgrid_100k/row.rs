@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 use throng_load::scenario::Quantity;
-use throng_report::{Grade, Interval, Metric, Operation, Summary};
+use throng_measure::{Grade, Interval, Metric, Operation};
+use throng_report::Summary;
 
 use crate::error::LabError;
 use crate::experiment::Experiment;

@@ -1,6 +1,6 @@
 //! The verdict on the three rows.
 
-use throng_report::Grade;
+use throng_measure::Grade;
 use throng_report::render::{count, micros, or_dash, rate};
 
 use super::row::Row;

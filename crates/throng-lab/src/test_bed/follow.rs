@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use throng_report::Interval;
-use throng_report::runfile::{self, RunFile, RunHeader};
+use throng_measure::Interval;
+use throng_measure::runfile::{self, RunFile, RunHeader};
 
 /// A reader of the lines written so far.
 #[derive(Debug)]
@@ -77,7 +77,7 @@ impl RunFileFollower {
 mod tests {
     use std::io::Write;
 
-    use throng_report::runfile::{RunEnd, RunFileWriter};
+    use throng_measure::runfile::{RunEnd, RunFileWriter};
 
     use super::*;
 

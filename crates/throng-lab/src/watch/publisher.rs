@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_driver::network_of;
-use throng_report::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
+use throng_measure::watch::{WATCH_LINE_BYTES_MAX, WatchHeader, WatchLine};
 
 /// The most readers at one time. A further reader replaces one of the address that has the most, so
 /// that no address keeps the others out. A further reader of that same address is closed at once.

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
-use throng_report::runfile::{RunFile, read};
-use throng_report::{Interval, KernelCounters, Metric, ProcessMetric, RunEventKind};
+use throng_measure::runfile::{RunFile, read};
+use throng_measure::{Interval, KernelCounters, Metric, ProcessMetric, RunEventKind};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;
@@ -145,11 +145,11 @@ fn a_server_that_never_accepts() {
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-fn is_lost(event: &throng_report::RunEvent) -> bool {
+fn is_lost(event: &throng_measure::RunEvent) -> bool {
     matches!(event.kind, RunEventKind::FactsLost { .. })
 }
 
-fn is_back(event: &throng_report::RunEvent) -> bool {
+fn is_back(event: &throng_measure::RunEvent) -> bool {
     matches!(event.kind, RunEventKind::FactsBack { .. })
 }
 

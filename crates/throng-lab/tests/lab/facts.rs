@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use throng_lab::recorder::{FactsStream, KernelProbe, KernelReading, LiveKernel};
 use throng_lab::watch::Publisher;
-use throng_report::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
-use throng_report::{MachineUse, Metric, ProcessMetric, RunEventKind, ServerSnapshot};
+use throng_measure::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
+use throng_measure::{MachineUse, Metric, ProcessMetric, RunEventKind, ServerSnapshot};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 

@@ -14,7 +14,7 @@ use throng_doctor::{ListenerScope, Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
 use throng_lab::isolate::{Isolation, SERVER_ADDRESS, sources};
-use throng_report::{Interval, LoadInterval, Metric, ServerSnapshot};
+use throng_measure::{Interval, LoadInterval, Metric, ServerSnapshot};
 
 const BURST: usize = 500;
 

@@ -9,8 +9,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use throng_report::Interval;
-use throng_report::runfile::read;
+use throng_measure::Interval;
+use throng_measure::runfile::read;
 
 /// More than any step here takes, even on a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(60);

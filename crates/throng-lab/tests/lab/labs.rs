@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use throng_driver::netns;
 use throng_lab::{LabOptions, LabProgress, LabReport, run};
-use throng_report::Grade;
+use throng_measure::Grade;
 
 /// Runs a lab with few users, and checks the properties of every report.
 fn small(name: &str, users: u64, seconds: u64) -> LabReport {

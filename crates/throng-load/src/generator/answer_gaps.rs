@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_report::AnswerGap;
+use throng_measure::AnswerGap;
 
 /// Spans of one core without an answer to its users.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_report::{
+use throng_measure::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
     Histogram, LoadCounters, Merge, Operation, OperationTimes, StepInterval,
 };

@@ -1,8 +1,8 @@
 //! Facts of an exchange that ended in an error, for the rules of the diagnosis.
 
+use throng_measure::{AnswerFault, AnswerPart, ErrorExchange, SpokenProtocol};
 use throng_proto::http::{PartialResponse, ResponseError};
 use throng_proto::websocket::Violation;
-use throng_report::{AnswerFault, AnswerPart, ErrorExchange, SpokenProtocol};
 
 use super::error_samples::{ErrorPlace, ErrorSamples, other_expect};
 use crate::user::{ErrorKind, Sample};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_report::ErrorTimes;
+use throng_measure::ErrorTimes;
 
 use super::error_name::ErrorName;
 

@@ -4,9 +4,9 @@
 use throng_base::Prng;
 use throng_base::units::plural;
 use throng_driver::Errno;
+use throng_measure::ErrorExchange;
 use throng_proto::http::{HttpResponse, PartialResponse};
 use throng_proto::phoenix::PhoenixPayload;
-use throng_report::ErrorExchange;
 
 use super::error_log::has_room;
 use super::error_name::ErrorName;

@@ -1,6 +1,6 @@
 //! The failures that a core counts, by their names in the run file.
 
-use throng_report::{ErrorKind, Tally};
+use throng_measure::{ErrorKind, Tally};
 
 use super::core_stats::CoreStats;
 use crate::user::close_code_name;

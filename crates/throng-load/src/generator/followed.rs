@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use throng_base::Instant;
-use throng_report::{EarlyClose, FollowedAnswers};
+use throng_measure::{EarlyClose, FollowedAnswers};
 
 use super::core_stats::CoreStats;
 use crate::user::{AnswerTiming, ErrorKind, Input, Record, close_code_name};

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_report::{AnswerGap, Outage};
+use throng_measure::{AnswerGap, Outage};
 
 use super::answer_gaps::{self, AnswerGaps};
 

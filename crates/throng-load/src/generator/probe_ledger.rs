@@ -247,7 +247,7 @@ const TALLIED_MAX: u32 = 1_000;
 
 #[cfg(test)]
 pub(super) mod tests {
-    use throng_report::ProbeCounters;
+    use throng_measure::ProbeCounters;
 
     use super::*;
     use crate::cues::Cues;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use throng_base::Instant;
-use throng_report::{Histogram, ProbeCounters};
+use throng_measure::{Histogram, ProbeCounters};
 
 use crate::user::AnswerTiming;
 

@@ -1,7 +1,7 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_report::{ErrorExchange, Histogram, Operation};
+use throng_measure::{ErrorExchange, Histogram, Operation};
 
 use super::core_stats::CoreStats;
 use super::error_facts::{reader_line, with_facts};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
+use throng_measure::ErrorExchange;
 use throng_proto::phoenix::PhoenixPayload;
 use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
 use throng_proto::websocket::ClientEvent;
-use throng_report::ErrorExchange;
 
 use super::error_name::ErrorName;
 use super::error_samples::{ErrorPlace, describe_sample};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use throng_report::CueWaits;
+use throng_measure::CueWaits;
 
 use super::{ALL_USERS, CORE_USERS_MAX, CueCount, OPENED_AHEAD, PeerMessage, PeerOrder};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use throng_report::CounterField;
-use throng_report::metric::MetricKind;
+use throng_measure::CounterField;
+use throng_measure::metric::MetricKind;
 
 use super::{AHEAD_MAX, CORE_USERS_MAX};
 use crate::generator::{AddressTally, CoreStats, CueTally, LimitTally};
@@ -110,7 +110,7 @@ const COUNT_MAX: u64 = 1 << 57;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::StepInterval;
+    use throng_measure::StepInterval;
 
     use super::*;
 

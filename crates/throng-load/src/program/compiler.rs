@@ -1,7 +1,7 @@
 //! What the compiler of a step may do: append ops, and put what they refer to into the tables.
 
 use std::time::Duration;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use super::handshake::Handshake;
 use super::http_request::HttpRequest;

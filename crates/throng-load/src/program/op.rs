@@ -1,7 +1,7 @@
 //! The operations of a program, and what each of them means for those around it.
 
 use std::time::Duration;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use super::message_sum::MessageSum;
 use super::step_index::StepIndex;

@@ -7,7 +7,7 @@ pub struct StepIndex(u8);
 
 impl StepIndex {
     /// Returns the index of name number `number`. A scenario has at most
-    /// [`STEP_NAMES_MAX`](throng_report::STEP_NAMES_MAX) of them.
+    /// [`STEP_NAMES_MAX`](throng_measure::STEP_NAMES_MAX) of them.
     pub(super) fn new(number: u32) -> Self {
         Self(u8::try_from(number).expect("the reader has counted the names"))
     }

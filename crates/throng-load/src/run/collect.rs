@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use throng_base::Instant;
 use throng_driver::CoreId;
-use throng_report::{
+use throng_measure::{
     AddressConnects, CoreCounters, CueWaits, LimitUse, LoadCounters, LoadInterval, RunEventKind,
     StepInterval,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use throng_report::{ErrorExchange, ErrorKey, ErrorKind, RunEventKind};
+use throng_measure::{ErrorExchange, ErrorKey, ErrorKind, RunEventKind};
 
 use crate::generator::STATUSES_MAX;
 

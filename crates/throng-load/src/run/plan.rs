@@ -217,7 +217,7 @@ impl LoadPlan {
     /// Returns a collector for the stats of so many cores that run the plan.
     pub fn collector(&self, cores: usize) -> Collector {
         let mut phases = self.phase_names();
-        phases.push(throng_report::LEAVING.to_owned());
+        phases.push(throng_measure::LEAVING.to_owned());
         let program = &self.program;
         let classes = program.classes().iter().map(|class| class.name.clone()).collect();
         let addresses = self.targets.clone();

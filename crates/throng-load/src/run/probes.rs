@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_report::{LoadInterval, Merge, Operation, ProbeCounters, ProbeReport};
+use throng_measure::{LoadInterval, Merge, Operation, ProbeCounters, ProbeReport};
 
 use crate::generator::ProbeTally;
 use crate::program::Probe;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use throng_driver::{Clock, Cores, CoresOptions, MailboxSender, process};
 use throng_engine::CoreLimits;
-use throng_report::{LoadInterval, RunEventKind};
+use throng_measure::{LoadInterval, RunEventKind};
 
 use super::collect::Collector;
 use super::plan::{LoadError, LoadPlan};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use throng_driver::DriverCapacity;
-use throng_report::{Limit, RunEventKind};
+use throng_measure::{Limit, RunEventKind};
 
 use crate::generator::ConnectFailure;
 use crate::source::SourcePlan;

@@ -1,7 +1,7 @@
 //! The names of steps and transactions. There is one set of names for both, and for all classes.
 //! Steps of one kind may share a name; their figures are then added up.
 
-use throng_report::STEP_NAMES_MAX;
+use throng_measure::STEP_NAMES_MAX;
 
 use super::node::Node;
 use super::reader::Reader;

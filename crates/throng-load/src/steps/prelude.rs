@@ -3,7 +3,7 @@
 pub(super) use std::time::Duration;
 
 pub(super) use throng_engine::Deadline;
-pub(super) use throng_report::Operation;
+pub(super) use throng_measure::Operation;
 
 pub(super) use crate::program::compiler::Compiler;
 pub(super) use crate::program::{Op, OpFacts, OpRole, nanos};

@@ -2,8 +2,8 @@
 
 use throng_base::Instant;
 use throng_engine::{Arrival, Deadline};
+use throng_measure::LoadCounters;
 use throng_proto::HeldBudget;
-use throng_report::LoadCounters;
 
 use super::channels::Channel;
 use super::encoder::{Encoder, as_text};

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use throng_driver::Errno;
 use throng_engine::CloseReason;
+use throng_measure::ErrorClass;
+pub use throng_measure::ErrorKind;
+use throng_measure::error_kind::NO_CODE;
 use throng_proto::websocket::Violation;
-use throng_report::ErrorClass;
-pub use throng_report::ErrorKind;
-use throng_report::error_kind::NO_CODE;
 
 use crate::program::ChannelRequestKind;
 

@@ -1,7 +1,7 @@
 //! `every` and `repeat`: the turns of a loop, by the clock or one after another.
 
 use std::time::Duration;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use throng_engine::Deadline;
 

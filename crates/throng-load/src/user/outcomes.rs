@@ -1,12 +1,12 @@
 //! Outcomes of what a user waits for: it fails, or the user is stopped while it waits.
 //!
 //! Successes are recorded where they happen. This file counts failures and waits, so that the sums
-//! that [`LoadCounters`](throng_report::LoadCounters) names add up. A stopped user is counted when
+//! that [`LoadCounters`](throng_measure::LoadCounters) names add up. A stopped user is counted when
 //! all users begin to leave, or when the schedule or a control command stops it. Nothing is counted
 //! for it after that.
 
 use throng_base::Instant;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use super::context::{Rules, UserAction, UserContext};
 use super::loops;

@@ -1,10 +1,10 @@
 //! Events that a user records: everything that is more than one counter.
 
 use throng_base::Instant;
+use throng_measure::Operation;
 use throng_proto::http::{HttpResponse, PartialResponse, Response, ResponseError};
 use throng_proto::phoenix::client::PushReply;
 use throng_proto::websocket::Violation;
-use throng_report::Operation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;

@@ -1,9 +1,9 @@
 //! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
 
 use throng_engine::Deadline;
+use throng_measure::ErrorKind;
 use throng_proto::phoenix::client::{self, ChannelEnd, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
-use throng_report::ErrorKind;
 
 use super::channels::Channel;
 use super::context::{StepOutcome, UserContext};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_engine::Arrival;
-use throng_report::Histogram;
+use throng_measure::Histogram;
 
 /// Arrival of an answer.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use throng_load::run::RunningLoad;
-use throng_report::LoadCounters;
+use throng_measure::LoadCounters;
 
 use crate::run::{RUN_TIMEOUT, run_controlled, server};
 

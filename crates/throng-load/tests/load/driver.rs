@@ -2,7 +2,7 @@
 
 use throng_load::run::{LoadDriver, LoadOptions, LoadPlan};
 use throng_load::source::SourcePlan;
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use crate::memory_driver::{CONNECTIONS_EACH, Memory, Peer};
 use crate::run::{parsed, run_with};

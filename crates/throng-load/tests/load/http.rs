@@ -1,7 +1,7 @@
 //! HTTP requests over real sockets, against servers of other people.
 
 use serde_json::Value;
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use crate::foreign::ForeignServer;
 use crate::run::{Run, run_text};

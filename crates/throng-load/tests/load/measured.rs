@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use crate::run::{answer_after, run, server, server_on};
 

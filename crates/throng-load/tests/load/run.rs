@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::Scenario;
-use throng_report::{EarlyClose, LoadInterval, OperationTimes};
+use throng_measure::{EarlyClose, LoadInterval, OperationTimes};
 
 /// Longer than any run here takes, even on a busy machine.
 pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(300);

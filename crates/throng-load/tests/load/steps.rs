@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener};
 use std::time::Duration;
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use throng_load::run::LoadOptions;
 

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use throng_base::Instant;
 use throng_load::run::{LoadOptions, LoadPlan};

@@ -2,9 +2,9 @@
 //! as others like them.
 
 use throng_base::Prng;
+use throng_measure::Histogram;
 
 use super::sample::LatencyCells;
-use crate::Histogram;
 use crate::threshold::Statistic;
 
 /// The times that the intervals are drawn anew.
@@ -230,7 +230,7 @@ pub(super) fn union<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Hist
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Percentile;
+    use throng_measure::Percentile;
 
     #[test]
     fn a_draw_has_as_many_groups_as_the_run() {

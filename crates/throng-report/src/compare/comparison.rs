@@ -1,6 +1,7 @@
 //! A comparison: every figure of every side, what changed, and why that may mean nothing.
 
 use serde::Serialize;
+use throng_measure::Grade;
 
 use super::bootstrap::{DRAWS, SEED};
 use super::estimate::{CONFIDENCE, Difference, Estimate, compare};
@@ -9,7 +10,6 @@ use super::mismatch::{Mismatch, mismatches};
 use super::percent::{digits, factor, percent};
 use super::regression::{Regression, RegressionResult};
 use super::side::{CompareRun, ComparisonSide, side_name};
-use crate::Grade;
 
 /// The schema of [`Comparison`] in JSON.
 pub const SCHEMA: &str = "throng.comparison/1";

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use throng_measure::{LatencyTotal, Operation};
+
 use super::bootstrap::{Uncertainty, jackknife, latency_spreads, spreads, union};
 use super::estimate::{Estimate, Precision};
 use super::sample::{GroupWork, IntervalGroup, LatencyCells};
 use super::side::CompareRun;
+use crate::Summary;
 use crate::threshold::{Measurand, Statistic, ThresholdError};
-use crate::{LatencyTotal, Operation, Summary};
 
 /// A figure that every comparison shows, if it was measured.
 pub(super) struct Figure {

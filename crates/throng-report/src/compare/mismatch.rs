@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throng_base::units::{brief_count, brief_micros};
+use throng_measure::Grade;
 
 use super::percent::digits;
 use super::side::{CompareRun, ComparisonSide, RunOfSide};
-use crate::Grade;
 use crate::render::imported_note;
 
 /// A reason why the numbers of runs may not be comparable.

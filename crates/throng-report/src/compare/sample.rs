@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::AddAssign;
 
+use throng_measure::{
+    Histogram, Interval, LatencySummary, LoadInterval, PerOperation, STEP_NAMES_MAX,
+};
+
 use crate::summary::{GrowthFold, IntervalGrowth};
-use crate::{Histogram, Interval, LatencySummary, LoadInterval, PerOperation, STEP_NAMES_MAX};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
@@ -250,7 +253,7 @@ fn merge_cells(cells: &[(u32, u32)], added: impl Iterator<Item = (u32, u32)>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Operation, ProcessMetric};
+    use throng_measure::{Operation, ProcessMetric};
 
     fn interval(second: u64, us: u64) -> Interval {
         let mut load = LoadInterval::default();

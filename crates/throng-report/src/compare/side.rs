@@ -1,10 +1,11 @@
 //! The sides of a comparison, and their runs.
 
 use serde::Serialize;
+use throng_measure::Grade;
+use throng_measure::runfile::RunHeader;
 
 use super::sample::RunSample;
-use crate::runfile::RunHeader;
-use crate::{Grade, Summary};
+use crate::Summary;
 
 /// A run that is compared.
 #[derive(Clone, Debug)]

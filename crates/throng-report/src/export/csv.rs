@@ -8,13 +8,14 @@
 
 use std::io::{self, Write};
 
-use crate::counters::CounterField;
-use crate::metric::{Metric, MetricUnit};
-use crate::render::escape;
-use crate::{
+use throng_measure::CounterField;
+use throng_measure::metric::{Metric, MetricUnit};
+use throng_measure::{
     Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval,
     MachineInterval, MachineUse, Operation, ProcessUse, ServerSnapshot, StepInterval, Tally,
 };
+
+use crate::render::escape;
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
 #[derive(Debug)]

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use throng_measure::Grade;
+
 use super::run_export::RunExport;
-use crate::Grade;
 use crate::render::{escaped, render_details};
 
 impl RunExport<'_> {

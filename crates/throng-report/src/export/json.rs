@@ -1,9 +1,10 @@
 //! JSON: the summary with what follows from it.
 
 use serde_json::{Value, json as to_json};
+use throng_measure::Diagnosis;
 
 use super::run_export::RunExport;
-use crate::{Diagnosis, Judgement, Summary};
+use crate::{Judgement, Summary};
 
 impl RunExport<'_> {
     /// Returns what `throng run --json` writes.

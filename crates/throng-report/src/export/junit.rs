@@ -8,10 +8,11 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
+use throng_measure::Grade;
+use throng_measure::runfile::RunEndReason;
+
 use super::run_export::RunExport;
-use crate::Grade;
 use crate::render::{is_unsafe, render_details};
-use crate::runfile::RunEndReason;
 
 /// The result of one test case; the text says why.
 enum CaseResult {

@@ -2,14 +2,16 @@
 
 use std::fmt::Write as _;
 
+use throng_measure::finding::listed;
+use throng_measure::{ErrorExchange, Evidence, Finding, Grade, Tally};
+
 use super::run_export::RunExport;
-use crate::finding::listed;
+use crate::Summary;
 use crate::render::{
     MACHINES_NOTE, by_name, costs, escaped, imported_note, known_statistics, latencies, machines,
     markdown_cell as cell, markdown_table as table, measurement, outcome, probes, retries_note,
     statuses, steps,
 };
-use crate::{ErrorExchange, Evidence, Finding, Grade, Summary, Tally};
 
 impl RunExport<'_> {
     /// Returns the report as Markdown (GitHub's, which GitLab and others read too).
@@ -173,7 +175,7 @@ fn exchanges(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Side;
+    use throng_measure::Side;
 
     #[test]
     fn machines_are_listed_once_and_the_first_few_only() {

@@ -1,8 +1,10 @@
 //! What was wrong with a run, each with its place in the scenario, for programs that show problems
 //! beside a file's lines.
 
+use throng_measure::{Grade, Severity};
+
 use super::run_export::RunExport;
-use crate::{Grade, RunExit, Severity};
+use crate::RunExit;
 
 /// A reason why a run is no success, or a finding that explains it.
 #[derive(Clone, Debug, PartialEq)]

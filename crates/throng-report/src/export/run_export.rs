@@ -1,7 +1,9 @@
 //! What the exporters take.
 
-use crate::runfile::RunHeader;
-use crate::{Diagnosis, Judgement, Summary};
+use throng_measure::Diagnosis;
+use throng_measure::runfile::RunHeader;
+
+use crate::{Judgement, Summary};
 
 /// What is known of a run at its end, for export.
 #[derive(Clone, Copy, Debug)]

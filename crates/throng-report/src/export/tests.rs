@@ -1,13 +1,14 @@
 //! What every exporter makes of the same runs.
 
-use super::*;
-use crate::runfile::RunHeader;
-use crate::runfile::{RunEndReason, ScenarioSource};
-use crate::summary::HttpSummary;
-use crate::{
-    Diagnosis, Finding, Grade, Histogram, Judgement, LatencySummary, Metric, RunExit, Severity,
-    Side, Summary, Validity,
+use throng_measure::runfile::RunHeader;
+use throng_measure::runfile::{RunEndReason, ScenarioSource};
+use throng_measure::{
+    Diagnosis, Finding, Grade, Histogram, LatencySummary, Metric, Severity, Side, Validity,
 };
+
+use super::*;
+use crate::summary::HttpSummary;
+use crate::{Judgement, RunExit, Summary};
 
 /// A run and what follows from it.
 #[derive(Default)]

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use throng_measure::runfile::RunHeader;
+use throng_measure::{Histogram, Interval};
 
 use super::columns::Columns;
 use super::heat::HeatMap;
 use super::model::{Page, PageEvent, PagePhase, SCHEMA};
 use super::part::{PageCursor, PagePart};
 use super::series::{Growths, operations};
-use crate::runfile::RunHeader;
-use crate::{Histogram, Interval};
 
 /// Builds a page from the intervals of a run.
 #[derive(Debug, Default)]
@@ -154,7 +154,7 @@ const PHASES_MAX: usize = 2_000;
 mod tests {
     use super::super::packed;
     use super::*;
-    use crate::{LoadInterval, MachineInterval, Operation, ServerSnapshot};
+    use throng_measure::{LoadInterval, MachineInterval, Operation, ServerSnapshot};
 
     fn interval(second: u64, connects: u64, us: u64) -> Interval {
         let mut load = LoadInterval { phase: "ramp".to_owned(), ..LoadInterval::default() };

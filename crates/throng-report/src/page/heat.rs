@@ -1,10 +1,10 @@
 //! Heat maps: how many latencies of which size, over time.
 
 use serde::Serialize;
+use throng_measure::Histogram;
 
 use super::packed;
 use super::part::HeatPart;
-use crate::Histogram;
 
 /// A heat map of one operation. When there are too many columns, two become one.
 #[derive(Debug)]

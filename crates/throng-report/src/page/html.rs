@@ -43,7 +43,7 @@ mod tests {
 
     use super::*;
     use crate::page::PageBuilder;
-    use crate::runfile::RunHeader;
+    use throng_measure::runfile::RunHeader;
 
     #[test]
     fn hostile_text_is_data_and_no_markup() {

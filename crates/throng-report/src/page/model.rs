@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use serde_json::Value;
+use throng_measure::runfile::RunHeader;
 
 use super::heat::PackedHeatMap;
-use crate::runfile::RunHeader;
 
 /// The schema of a page's data.
 pub const SCHEMA: &str = "throng.page/1";

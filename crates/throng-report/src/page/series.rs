@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use throng_measure::metric::{Metric, MetricKind, ProcessMetric};
+use throng_measure::{
+    Histogram, Interval, KernelCounters, LoadInterval, Operation, ServerSnapshot,
+};
+
 use super::model::SeriesKind;
-use crate::metric::{Metric, MetricKind, ProcessMetric};
-use crate::{Histogram, Interval, KernelCounters, LoadInterval, Operation, ServerSnapshot};
 
 /// Reads the series of intervals. Keeps the last value of each counter, because a page draws how
 /// much it grew.

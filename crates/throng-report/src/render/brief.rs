@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use throng_measure::{Diagnosis, Finding, Severity, Tally};
+
 use super::head::head;
 use super::latency_table;
 use super::notes::{imported_note, unanswered_note};
@@ -10,7 +12,6 @@ use super::report::{by_name, statuses};
 use super::wrap;
 use crate::summary::Summary;
 use crate::threshold::Judgement;
-use crate::{Diagnosis, Finding, Severity, Tally};
 
 /// Returns the report of a run on one screen: with the lines that say where it comes from, at most
 /// 20 lines of 100 columns for a run without a fault, and 30 for another one. `judgements` are
@@ -195,10 +196,10 @@ const LEFT_OUT_FIRST: [&str; 2] = ["mean rate", "p95"];
 mod tests {
     use super::*;
     use crate::summary::{HttpSummary, StepSummary};
-    use crate::{
+    use throng_measure::{
         ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, Finding, Grade, Side, Validity,
     };
-    use crate::{Histogram, LatencySummary, unanswered};
+    use throng_measure::{Histogram, LatencySummary, unanswered};
 
     /// Returns the latency of `count` answers, and the one with as many waits of 5 s.
     fn latency(us: u64, count: u32, waits: u32) -> [LatencySummary; 3] {

@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
+use throng_measure::Diagnosis;
+
 use super::outcome::{measurement, outcome};
-use crate::Diagnosis;
 use crate::summary::Summary;
 use crate::threshold::Judgement;
 

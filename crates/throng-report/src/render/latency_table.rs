@@ -1,12 +1,12 @@
 //! The latencies of a run as tables: of each kind of operation, and of each step with a name.
 
 use throng_base::units::plural;
+use throng_measure::{LatencyStats, LatencySummary};
 
 use super::notes::differ;
 use super::operations::{OperationRow, operations, shown};
 use super::{Table, count, micros, or_dash, rate};
 use crate::summary::{StepSummary, Summary};
-use crate::{LatencyStats, LatencySummary};
 
 /// Returns a row for each latency: how many, how often, and the percentiles.
 pub(crate) fn latencies(summary: &Summary) -> Table {

@@ -1,14 +1,14 @@
 //! Notes about the numbers of a report, one sentence each.
 
 use throng_base::units::{brief_rate, plural};
+use throng_measure::validity::is_owned;
+use throng_measure::{CueWaits, LatencySummary, Operation};
 
 use super::operations::{OperationRow, operations, shown, timed_in_requests};
 use super::{count, micros, percent};
 use crate::summary::{
     CueSummary, DeflateSummary, LimitSummary, MessageSummary, RulesSummary, StepSummary, Summary,
 };
-use crate::validity::is_owned;
-use crate::{CueWaits, LatencySummary, Operation};
 
 /// Returns the notes about the report's latencies and costs.
 pub(super) fn notes(summary: &Summary) -> Vec<String> {

@@ -1,7 +1,8 @@
 //! The operations of a run and their latencies, as the tables and the notes of a report have them.
 
+use throng_measure::{LatencySummary, Operation};
+
 use crate::summary::{OperationSummary, Summary};
-use crate::{LatencySummary, Operation};
 
 /// A row of an operation and its latencies.
 pub(super) struct OperationRow {

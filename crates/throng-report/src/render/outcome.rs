@@ -1,12 +1,12 @@
 //! The grade of a run with its reason, and its result in numbers: a line each.
 
 use throng_base::units::plural;
+use throng_measure::Operation;
+use throng_measure::validity::Grade;
 
 use super::{count, micros, percent, rate};
-use crate::Operation;
 use crate::summary::{BroadcastSummary, Summary};
 use crate::threshold::Judgement;
-use crate::validity::Grade;
 
 /// Returns how far the numbers can be believed and why, with at most `reasons_max` reasons, but
 /// those that the headline has `said`. `None` if nothing was measured and nothing is wrong with
@@ -209,7 +209,7 @@ fn server_failures(summary: &Summary) -> u64 {
 mod tests {
     use super::super::render_text;
     use super::*;
-    use crate::LatencySummary;
+    use throng_measure::LatencySummary;
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };
@@ -267,7 +267,7 @@ mod tests {
     fn of_many_reasons_the_first_are_shown_and_the_others_counted() {
         let mut summary = summary();
         let reasons = ["one", "two", "three"].map(str::to_owned).to_vec();
-        summary.validity = crate::Validity { grade: Grade::Degraded, reasons };
+        summary.validity = throng_measure::Validity { grade: Grade::Degraded, reasons };
         let shown = |reasons_max| measurement(&summary, reasons_max, "").unwrap();
         assert_eq!(shown(9), "Measurement: degraded: one; two; three.");
         assert_eq!(shown(2), "Measurement: degraded: one; two; and another reason.");

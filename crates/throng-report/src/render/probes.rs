@@ -1,7 +1,8 @@
 //! The table of probes.
 
+use throng_measure::ProbeCounters;
+
 use super::{Table, count, micros, or_dash};
-use crate::ProbeCounters;
 use crate::summary::BroadcastSummary;
 
 /// Returns the deliveries of each probe; of many probes, the first and the last ones.
@@ -63,7 +64,8 @@ const PROBES_SHOWN: usize = 12;
 mod tests {
     use super::super::render_details;
     use super::*;
-    use crate::{ProbeReport, Summary};
+    use crate::Summary;
+    use throng_measure::ProbeReport;
 
     #[test]
     fn each_probe_has_a_row_and_of_many_the_middle_is_left_out() {

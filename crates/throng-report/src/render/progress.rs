@@ -1,7 +1,8 @@
 //! The progress line: one line for each interval, also for piped output.
 
+use throng_measure::{Histogram, Interval, IntervalWork, LoadInterval, Operation, ProbeReport};
+
 use super::{count, micros, rate};
-use crate::{Histogram, Interval, IntervalWork, LoadInterval, Operation, ProbeReport};
 
 /// Returns the line of `interval`. Rates count from `previous`, or from the beginning. No newline
 /// at the end.
@@ -106,7 +107,7 @@ fn p99(histogram: &Histogram) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LEAVING, LoadCounters, RunEvent, RunEventKind};
+    use throng_measure::{LEAVING, LoadCounters, RunEvent, RunEventKind};
 
     fn interval(at_ms: u64, counters: LoadCounters) -> Interval {
         let load = LoadInterval { phase: "ramp to 2k".into(), counters, ..Default::default() };
@@ -185,7 +186,7 @@ mod tests {
         let mut now = interval(1000, counters);
         let load = now.load.as_mut().unwrap();
         load.times[Operation::Join].record_us(900);
-        let probes = crate::ProbeCounters {
+        let probes = throng_measure::ProbeCounters {
             sent: 1,
             expected: 9,
             delivered: 6,

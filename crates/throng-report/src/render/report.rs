@@ -5,6 +5,8 @@
 
 use std::fmt::Write as _;
 
+use throng_measure::{Diagnosis, ErrorExchange, Tally};
+
 use super::head::head;
 use super::latency_table::{known_statistics, latencies, steps};
 use super::machines::{self, MACHINES_NOTE, machines};
@@ -13,7 +15,6 @@ use super::probes::{probes, probes_left_out_first};
 use super::{Table, bytes, count, micros, or_dash};
 use crate::summary::Summary;
 use crate::threshold::Judgement;
-use crate::{Diagnosis, ErrorExchange, Tally};
 
 /// Returns everything that is known of a run. `judgements` are those of the scenario's thresholds.
 pub fn render_details(
@@ -181,7 +182,7 @@ const STATUSES_SHOWN: usize = 8;
 mod tests {
     use super::*;
     use crate::summary::{ServerCosts, ServerSummary, StepSummary};
-    use crate::{ErrorKind, Grade, Histogram, LatencySummary, Validity, unanswered};
+    use throng_measure::{ErrorKind, Grade, Histogram, LatencySummary, Validity, unanswered};
 
     fn summary() -> Summary {
         let mut summary = Summary { duration_s: 61.2, ..Summary::default() };

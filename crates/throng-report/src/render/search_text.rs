@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use throng_base::units::{brief_duration, brief_share, plural, show_count};
+use throng_measure::validity::Grade;
 
 use super::escape::escape_lines;
 use super::markdown::{escaped, markdown_table};
@@ -11,7 +12,6 @@ use crate::search::{
     RecordedRun, SearchBracket, SearchEnd, SearchOutcome, SearchRecord, SearchResult,
 };
 use crate::threshold;
-use crate::validity::Grade;
 
 /// Returns the report of a search as text.
 pub fn search_text(record: &SearchRecord) -> String {

@@ -1,7 +1,9 @@
 //! What one run says about the limit that a search looks for.
 
+use throng_measure::{Diagnosis, ErrorKey, ErrorKind, Grade};
+
 use super::{RecordedRun, SearchOutcome, SearchRecord, SearchRun};
-use crate::{Diagnosis, ErrorKey, ErrorKind, Grade, Judgement, Summary, Threshold, threshold};
+use crate::{Judgement, Summary, Threshold, threshold};
 
 /// A run that is over, and what follows from it.
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +131,8 @@ const REFUSED: &str = "ECONNREFUSED";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{ErrorExchange, ExchangeSummary};
-    use crate::{Finding, Severity, Side};
+    use throng_measure::exchange::{ErrorExchange, ExchangeSummary};
+    use throng_measure::{Finding, Severity, Side};
 
     fn diagnosis(verdict: &str, findings: Vec<Finding>) -> Diagnosis {
         Diagnosis { verdict: verdict.to_owned(), findings, ..Diagnosis::default() }

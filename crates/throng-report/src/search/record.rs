@@ -7,10 +7,11 @@ use std::io::{self, BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 use throng_base::input_file::{SEARCH_BYTES_MAX, read_all};
+use throng_measure::Grade;
+use throng_measure::runfile::ScenarioSource;
 
 use super::{Search, SearchBracket, SearchMove, SearchResult, SearchRules, SearchRun};
-use crate::runfile::ScenarioSource;
-use crate::{Grade, Judgement, Summary, threshold};
+use crate::{Judgement, Summary, threshold};
 
 /// Reports whether a file that begins with `head` is that of a search, of this or another version.
 /// [`SEARCH_HEAD_BYTES`] bytes are enough.

@@ -54,8 +54,8 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorKind;
     use crate::summary::HttpSummary;
+    use throng_measure::ErrorKind;
 
     /// A run in which each of 20 users logs in and opens a WebSocket, which the server refuses to
     /// half of them.

@@ -1,7 +1,7 @@
 //! A latency by two clocks: until the answer arrived, and until the generator read it.
 
-use crate::unanswered::judged;
-use crate::{Histogram, LatencySummary, LatencyTotal};
+use throng_measure::unanswered::judged;
+use throng_measure::{Histogram, LatencySummary, LatencyTotal};
 
 /// The latencies of a kind, each answer once in both: until the generator read the answer, and
 /// until the answer arrived, as far as the kernel timed it.

@@ -1,8 +1,7 @@
 //! What users waited for one another.
 
 use serde::{Deserialize, Serialize};
-
-use crate::{CueWaits, LoadInterval};
+use throng_measure::{CueWaits, LoadInterval};
 
 /// Waits of users for one another, at `barrier` and in `wait_for`. A latency counts from the end of
 /// such a wait.
@@ -34,7 +33,7 @@ impl CueSummary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LoadCounters;
+    use throng_measure::LoadCounters;
 
     #[test]
     fn the_mean_is_of_the_waits_that_have_ended() {

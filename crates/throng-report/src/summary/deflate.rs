@@ -1,8 +1,7 @@
 //! Compression of WebSockets: what servers agreed to.
 
 use serde::{Deserialize, Serialize};
-
-use crate::LoadCounters;
+use throng_measure::LoadCounters;
 
 /// Upgrades that offered permessage-deflate (RFC 7692).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::exchange::{ErrorExchange, ErrorTimes, ExchangeSummary};
-use crate::{LoadInterval, RunEvent, RunEventKind, Tally};
+use throng_measure::exchange::{ErrorExchange, ErrorTimes, ExchangeSummary};
+use throng_measure::{LoadInterval, RunEvent, RunEventKind, Tally};
 
 /// The exchanges so far, by kind.
 #[derive(Debug, Default)]

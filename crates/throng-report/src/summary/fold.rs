@@ -5,6 +5,13 @@ mod validity_facts;
 
 use std::collections::BTreeMap;
 
+use throng_measure::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
+use throng_measure::validity::{Grade, MissingMachine, ValidityFacts};
+use throng_measure::{
+    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, Operation, RunEventKind,
+    Validity,
+};
+
 use load::LoadFold;
 
 use super::clocks::Clocks;
@@ -22,12 +29,7 @@ use super::{
     MessageSummary, PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary,
     TurnsSummary, UsersSummary,
 };
-use crate::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
-use crate::validity::{Grade, MissingMachine, ValidityFacts};
-use crate::{
-    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, Operation, RunEventKind,
-    Threshold, Validity,
-};
+use crate::Threshold;
 
 /// A summary under construction. The generator feeds it while it writes the run file; a reader
 /// while it reads one.

@@ -1,11 +1,11 @@
 //! The costs of a server that is not throng's, as its machine's kernel counts them.
 
 use serde::{Deserialize, Serialize};
+use throng_measure::{Interval, Operation, ProcessMetric, ProcessUse};
 
 use super::growth::of_server;
 use super::memory::MemoryFold;
 use super::rates::{IntervalGrowth, cores_used, cost};
-use crate::{Interval, Operation, ProcessMetric, ProcessUse};
 
 /// The resources that a server used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]

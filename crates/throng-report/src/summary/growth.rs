@@ -1,10 +1,11 @@
 //! The growth of all counters from one interval to the next.
 
-use super::rates::{Cpu, IntervalGrowth, MachineCpu};
-use crate::{
+use throng_measure::{
     Interval, LoadCounters, LoadInterval, MachineUse, PerOperation, ProcessMetric, ServerCounters,
     ServerSnapshot,
 };
+
+use super::rates::{Cpu, IntervalGrowth, MachineCpu};
 
 /// The values of the last interval, to which those of the next one are compared.
 ///

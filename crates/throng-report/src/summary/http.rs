@@ -1,10 +1,10 @@
 //! The summary of HTTP requests.
 
 use serde::{Deserialize, Serialize};
+use throng_measure::http_status::StatusRange;
+use throng_measure::{Histogram, LatencySummary, LoadInterval, Tally};
 
 use super::clocks::Clocks;
-use crate::http_status::StatusRange;
-use crate::{Histogram, LatencySummary, LoadInterval, Tally};
 
 /// HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -61,7 +61,7 @@ const GROWTHS_MAX: usize = 1 << 17;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
+    use throng_measure::Operation;
 
     #[test]
     fn a_run_of_days_keeps_its_sums_in_fewer_intervals() {

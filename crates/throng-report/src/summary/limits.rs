@@ -1,8 +1,7 @@
 //! How far the scenario's own limits were felt.
 
 use serde::{Deserialize, Serialize};
-
-use crate::LimitUse;
+use throng_measure::LimitUse;
 
 /// One of the scenario's own limits. A run that felt it shows the limit's rate, not the server's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

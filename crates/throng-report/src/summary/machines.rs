@@ -1,8 +1,7 @@
 //! The machines of a fleet, each by itself.
 
 use serde::{Deserialize, Serialize};
-
-use crate::{LoadInterval, MachineInterval, RunEvent, RunEventKind, RunMachine};
+use throng_measure::{LoadInterval, MachineInterval, RunEvent, RunEventKind, RunMachine};
 
 /// A machine of a fleet: its totals, and the worst of its intervals.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

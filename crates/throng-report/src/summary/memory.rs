@@ -1,6 +1,6 @@
 //! Memory per connection.
 
-use crate::ProcessUse;
+use throng_measure::ProcessUse;
 
 /// The memory growth of a process when it held the most connections.
 #[derive(Debug, Default)]

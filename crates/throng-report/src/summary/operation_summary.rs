@@ -1,8 +1,9 @@
 //! What a summary has of one operation, whichever it is.
 
+use throng_measure::Operation;
+
 use super::Summary;
 use super::operations::OperationSummary;
-use crate::Operation;
 
 macro_rules! operation {
     ($of:expr, $ok:expr, $failed:expr) => {

@@ -1,8 +1,7 @@
 //! What users do once they are connected: messages, joins, pushes, heartbeats, and probes.
 
 use serde::{Deserialize, Serialize};
-
-use crate::{LatencySummary, ProbeCounters, ProbeReport};
+use throng_measure::{LatencySummary, ProbeCounters, ProbeReport};
 
 /// The numbers of one operation in a summary.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Rates and costs from the growth of the counters in each interval.
 
-use crate::PerOperation;
+use throng_measure::PerOperation;
 
 /// The growth of the counters in an interval, or in several that follow each other.
 #[derive(Clone, Copy, Debug, Default)]
@@ -282,7 +282,7 @@ const BUSY: f64 = 10.0;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Operation;
+    use throng_measure::Operation;
 
     fn connected(connects: u64) -> PerOperation<u64> {
         let mut ok = PerOperation::default();

@@ -1,10 +1,10 @@
 //! The server's part of a summary.
 
 use serde::{Deserialize, Serialize};
+use throng_measure::{Merge, ServerCounters, ServerSnapshot, Tally};
 
 use super::memory::MemoryFold;
 use super::rates::{IntervalGrowth, cores_used, cost};
-use crate::{Merge, ServerCounters, ServerSnapshot, Tally};
 
 /// The server's counters, and the resources that it used.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,11 @@
 //! Steps with a name, and transactions: what a summary has of each.
 
 use serde::{Deserialize, Serialize};
+use throng_measure::STEP_NAMES_MAX;
+use throng_measure::{Histogram, LatencySummary, LatencyTotal, LoadInterval, StepInterval};
 
 use super::clocks::Clocks;
 use super::rates::MeanRate;
-use crate::step_interval::STEP_NAMES_MAX;
-use crate::{Histogram, LatencySummary, LatencyTotal, LoadInterval, StepInterval};
 
 /// The steps, or transactions, of one name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -106,8 +106,9 @@ impl StepFolds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runfile::RunHeader;
-    use crate::{Interval, Operation, Summary, SummaryFold, Threshold};
+    use crate::{Summary, SummaryFold, Threshold};
+    use throng_measure::runfile::RunHeader;
+    use throng_measure::{Interval, Operation};
 
     /// Returns a run of three seconds: 1,000 greetings a second that take `us`, of which one in a
     /// hundred takes ten times as long and one a second is not answered for five seconds.

@@ -1,7 +1,7 @@
 //! The names of errors that a threshold may compare.
 
-use crate::error_kind::NO_CODE;
-use crate::{ErrorKey, ErrorKind};
+use throng_measure::error_kind::NO_CODE;
+use throng_measure::{ErrorKey, ErrorKind};
 
 /// Returns the kinds of errors of a summary by name. Close codes are not among them.
 pub(super) fn error_kinds() -> impl Iterator<Item = &'static str> {

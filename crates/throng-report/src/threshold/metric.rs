@@ -2,15 +2,17 @@
 
 use std::ops::Range;
 
+use throng_measure::http_status::StatusRange;
+use throng_measure::{ErrorKey, ErrorKind, LatencySummary, Operation};
+
 use super::ThresholdError;
 use super::error_names::{error_kinds, is_error_kind};
 use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
-use crate::http_status::StatusRange;
+use crate::Summary;
 use crate::summary::{HttpSummary, StepSummary};
-use crate::{ErrorKey, ErrorKind, LatencySummary, Operation, Summary};
 
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;

@@ -1,11 +1,11 @@
 //! What is wrong with a name that no threshold may begin with, and which one was probably meant.
 
 use throng_base::units::nearest;
+use throng_measure::Percentile;
 
 use super::error_names::error_kinds;
 use super::statistic::USUAL;
 use super::step_metric::{STEP_FIGURES, divide};
-use crate::Percentile;
 
 /// What is wrong with a name.
 pub(super) struct NameMistake {

@@ -1,7 +1,7 @@
 //! The statistics of a latency: percentiles, the largest value and the mean.
 
-use crate::unanswered::judged;
-use crate::{LatencySummary, LatencyTotal, Percentile};
+use throng_measure::unanswered::judged;
+use throng_measure::{LatencySummary, LatencyTotal, Percentile};
 
 /// A statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
+use throng_measure::{ErrorKind, Histogram, LatencySummary};
+
 use super::*;
-use crate::{ErrorKind, Histogram, LatencySummary};
 
 fn measured() -> Summary {
     let mut summary = Summary::default();
@@ -30,7 +31,7 @@ fn stalled() -> Summary {
     let mut summary = measured();
     summary.message.latency_us = (&answered).into();
     summary.message.unanswered_us = (&unanswered).into();
-    summary.message.judged_us = crate::unanswered::judged(&answered, &unanswered);
+    summary.message.judged_us = throng_measure::unanswered::judged(&answered, &unanswered);
     summary.message.waiting = 50;
     summary
 }

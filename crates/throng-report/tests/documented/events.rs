@@ -1,6 +1,6 @@
 //! The events that the document describes.
 
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 use super::any_exchange;
 

@@ -6,23 +6,24 @@ mod events;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use throng_report::ArrivalLatencies;
-use throng_report::SpokenProtocol;
-use throng_report::runfile::{
+use throng_measure::ArrivalLatencies;
+use throng_measure::SpokenProtocol;
+use throng_measure::runfile::{
     Ceiling, ImportedFrom, RunEnd, RunEndReason, RunHeader, ScenarioSource,
+};
+use throng_measure::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
+use throng_measure::{
+    AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
+    ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval,
+    KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse, Metric,
+    Operation, OperationTimes, Outage, PerOperation, ProbeCounters, ProbeReport, ProcessMetric,
+    ProgramUse, RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval, Tally,
+    WatchHeader, WatchLine, validity,
 };
 use throng_report::summary::{
     BroadcastSummary, CueSummary, LostTime, MEMORY_CONNECTIONS_MIN, RunMachineSummary,
 };
-use throng_report::watch::{CounterDelta, WATCH_LINE_BYTES_MAX, WatchEnd};
-use throng_report::{
-    AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
-    ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval,
-    Judgement, KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse,
-    Metric, Operation, OperationTimes, Outage, PerOperation, ProbeCounters, ProbeReport,
-    ProcessMetric, ProgramUse, RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval,
-    Summary, Tally, WatchHeader, WatchLine, validity,
-};
+use throng_report::{Judgement, Summary};
 
 use document::{ANY, check, document, names};
 use events::events;

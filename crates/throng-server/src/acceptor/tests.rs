@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{CoreId, CoreLink, Errno, SocketClose};
-use throng_report::{RunEvent, RunEventKind, ServerCounters};
+use throng_measure::{RunEvent, RunEventKind, ServerCounters};
 
 use super::AcceptStep::{Accepted, PassOn, Skip};
 use super::{AcceptContext, AcceptStep, Acceptor, BURST_MAX, BatchEnd, HANDOFFS_MAX, PauseReason};

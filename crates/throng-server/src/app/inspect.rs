@@ -3,7 +3,7 @@
 use std::sync::mpsc::Sender;
 
 use throng_engine::CoreContext;
-use throng_report::ServerCounters;
+use throng_measure::ServerCounters;
 
 use super::ServerApp;
 use crate::Handler;

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use throng_driver::CoreId;
+use throng_measure::ServerCounters;
 use throng_proto::phoenix::longpoll::Tokens;
 use throng_proto::websocket::Deflater;
 use throng_pubsub::presence::Presence;
-use throng_report::ServerCounters;
 
 use super::channel::Info;
 use super::config::Config;

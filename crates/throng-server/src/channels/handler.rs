@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use throng_base::Instant;
+use throng_measure::{Merge, ServerCounters};
 use throng_proto::phoenix::{self, PhoenixPayload, json, names};
 use throng_proto::websocket::{Scratch, ServerEvent, Violation, WebSocketServer as Session};
 use throng_pubsub::presence::Diff;
 use throng_pubsub::{Dialect, Publication, Rulebook};
-use throng_report::{Merge, ServerCounters};
 
 use super::broadcast::{self, Broadcast};
 use super::channel::LeaveReason;

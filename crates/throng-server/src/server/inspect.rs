@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_driver::CoreId;
+use throng_measure::{BusyConnection, CoreInspection, ServerInspection, TopicInspection};
 use throng_pubsub::TopicCounts;
-use throng_report::{BusyConnection, CoreInspection, ServerInspection, TopicInspection};
 
 use super::{RunningServer, answers_until, lock};
 use crate::Handler;

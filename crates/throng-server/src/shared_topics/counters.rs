@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use throng_report::ServerCounters;
+use throng_measure::ServerCounters;
 
 /// What the threads of a node count: see the fields of the same names in [`ServerCounters`].
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throng_base::Instant;
 use throng_bus::{Bus, BusChange, BusMonitor, SubscriptionId};
 use throng_driver::{Clock, MailboxSender};
+use throng_measure::{NodeInspection, RunEventKind, ServerCounters};
 use throng_pubsub::nodes::{
     NodeAction, NodeProtocol, NodeSubjects, TOPIC_SUBSCRIPTIONS_MAX, TopicInterest,
 };
-use throng_report::{NodeInspection, RunEventKind, ServerCounters};
 
 use super::counters::NodeCounters;
 use crate::SharedHandler;

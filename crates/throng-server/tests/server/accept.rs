@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 use throng_server::{AcceptTopology, RunningServer, ServerOptions, kinds};
 
 #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::support::*;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 use throng_server::{
     AcceptTopology, Connection, ConnectionId, DisconnectReason, Handler, Raw, RunningServer,
     SendOutcome, ServerOptions, kinds,

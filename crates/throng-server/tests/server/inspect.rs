@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use crate::support::{ask, connect, eventually, options};
-use throng_report::ServerInspection;
+use throng_measure::ServerInspection;
 use throng_server::pubsub::{Dialect, Policy, Publication, Rulebook, Subscription, TopicRules};
 use throng_server::{AcceptTopology, Connection, Handler, Raw, RunningServer};
 
@@ -100,7 +100,7 @@ fn the_largest_topics_come_first_with_their_members_on_all_cores() {
     let topics: Vec<_> = look.topics.iter().map(|it| (&it.topic[..], it.members)).collect();
     let expected = [("room:B", 17), ("room:A", 9), ("room:C", 8), ("room:D", 5), ("room:E", 1)];
     assert_eq!(topics, expected);
-    let sum = |value: fn(&throng_report::CoreInspection) -> u64| -> u64 {
+    let sum = |value: fn(&throng_measure::CoreInspection) -> u64| -> u64 {
         look.cores.iter().map(value).sum()
     };
     assert_eq!((sum(|core| core.connections), sum(|core| core.memberships)), (23, 40));

@@ -12,8 +12,8 @@ use throng_base::Prng;
 use throng_base::wheel::TICK;
 use throng_driver::{ConnectSpec, SocketOptions, SourceAddress};
 use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits, Deadline};
+use throng_measure::{Merge, ServerCounters};
 use throng_proto::Raw;
-use throng_report::{Merge, ServerCounters};
 use throng_server::{
     AcceptTopology, Connection, CoreMessage, DisconnectReason, Handler, ListenReport, ServerApp,
     ServerConfig,

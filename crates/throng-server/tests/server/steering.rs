@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::*;
 use throng_driver::Errno;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 use throng_server::{AcceptTopology, RunningServer, ServerOptions, StartError, kinds};
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use throng_report::ServerSnapshot;
+use throng_measure::ServerSnapshot;
 use throng_server::{AcceptTopology, Handler, RunningServer, ServerOptions};
 
 pub const TOPOLOGIES: [AcceptTopology; 3] =

@@ -7,8 +7,8 @@ use std::thread;
 
 use throng_control::ControlTarget;
 use throng_lab::{RunContent, RunResult};
-use throng_report::Interval;
-use throng_report::runfile::RunEnd;
+use throng_measure::Interval;
+use throng_measure::runfile::RunEnd;
 
 use super::store::DashboardStore;
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use throng_control::{ControlTarget, Verb};
 use throng_lab::{RunContent, RunResult};
-use throng_report::Interval;
+use throng_measure::Interval;
 use throng_report::page::{self, PageBuilder};
 
 /// A run while it goes on, and after its end.

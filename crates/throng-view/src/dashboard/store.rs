@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use throng_control::ControlTarget;
 use throng_lab::{RunContent, RunResult};
-use throng_report::Interval;
+use throng_measure::Interval;
 use tokio::sync::watch;
 
 use super::live_run::LiveRun;

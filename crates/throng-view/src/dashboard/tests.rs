@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_lab::RunContent;
-use throng_report::runfile::{RunEndReason, RunHeader};
-use throng_report::{Interval, LoadInterval, Operation};
+use throng_measure::runfile::{RunEndReason, RunHeader};
+use throng_measure::{Interval, LoadInterval, Operation};
 
 use super::Dashboard;
 use super::store::READERS_MAX;

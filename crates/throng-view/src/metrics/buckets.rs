@@ -1,6 +1,6 @@
 //! A histogram with few buckets, as Prometheus scrapes it, made from HDR histograms.
 
-use throng_report::Histogram;
+use throng_measure::Histogram;
 
 /// The upper bounds of the buckets, in microseconds: seven in each power of ten, each at most half
 /// as large again as the one before. So a quantile is off by half of its value at most. Longer

@@ -10,9 +10,9 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Unit;
-use throng_report::metric::MetricKind;
+use throng_measure::metric::MetricKind;
+use throng_measure::{CounterField, ProcessUse, Tally};
 use throng_report::render::escape_document;
-use throng_report::{CounterField, ProcessUse, Tally};
 
 use super::buckets::BucketCounts;
 use super::name::FamilyName;

@@ -5,7 +5,7 @@
 //! becomes `max`, and a last word `count`, which is reserved for histograms, becomes `current`.
 
 use prometheus_client::registry::Unit;
-use throng_report::metric::MetricUnit;
+use throng_measure::metric::MetricUnit;
 
 /// The name of a family of metrics, its unit, and the divisor that turns the recorded unit
 /// into this one.
@@ -104,7 +104,7 @@ fn snake_case(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Metric, ProcessMetric};
+    use throng_measure::{Metric, ProcessMetric};
 
     use super::*;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
-use throng_report::metric::MetricKind;
-use throng_report::{
+use throng_measure::metric::MetricKind;
+use throng_measure::{
     ClassCounters, CounterField, Endpoint, Interval, KernelCounters, LoadInterval, MachineInterval,
     MachineUse, Metric, Operation, PerOperation, ProcessMetric, StepInterval,
 };

@@ -4,8 +4,8 @@ use std::fmt;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
-use throng_report::ServerSnapshot;
-use throng_report::metric::MetricKind;
+use throng_measure::ServerSnapshot;
+use throng_measure::metric::MetricKind;
 
 use super::families::{Families, label_value};
 use super::name::FamilyName;

@@ -2,7 +2,7 @@
 
 use ratatui::style::Color;
 use throng_base::units::{brief_count, brief_micros};
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use super::chart::{Chart, Curve, Legend, Scale, round_time};
 use super::model::TerminalModel;

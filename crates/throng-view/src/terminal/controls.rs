@@ -79,7 +79,7 @@ pub(crate) const CHARTS: usize = 3;
 #[cfg(test)]
 mod tests {
     use throng_lab::RunContent;
-    use throng_report::runfile::RunHeader;
+    use throng_measure::runfile::RunHeader;
 
     use super::*;
 

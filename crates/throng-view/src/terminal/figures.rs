@@ -6,7 +6,7 @@ use ratatui::style::{Color, Style};
 use ratatui::text::Span;
 use ratatui::widgets::Widget;
 use throng_base::units::{brief_count, brief_micros};
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use super::cut::top;
 use super::model::TerminalModel;

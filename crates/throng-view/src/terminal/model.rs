@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use throng_lab::{RunContent, RunResult};
-use throng_report::{Grade, Interval, LoadInterval, Operation};
+use throng_measure::{Grade, Interval, LoadInterval, Operation};
 
 use super::rows::{Row, Rows};
 

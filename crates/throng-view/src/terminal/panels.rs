@@ -8,7 +8,7 @@ use ratatui::style::{Color, Stylize};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear, Paragraph, Widget, Wrap};
 use throng_base::units::{brief_count, brief_micros};
-use throng_report::Grade;
+use throng_measure::Grade;
 
 use super::controls::KEYS;
 use super::model::TerminalModel;

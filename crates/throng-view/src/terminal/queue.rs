@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 
 use throng_control::ControlTarget;
 use throng_lab::RunContent;
-use throng_report::Interval;
+use throng_measure::Interval;
 
 /// What a view shows next.
 pub(super) enum ViewInput {

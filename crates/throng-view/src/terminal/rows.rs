@@ -1,6 +1,6 @@
 //! The course of a run for charts, in bounded memory.
 
-use throng_report::{Interval, IntervalWork, Operation, PerOperation};
+use throng_measure::{Interval, IntervalWork, Operation, PerOperation};
 
 /// The course of a run. A run of any length fits: when there are too many rows, two become one.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ const ROWS_MAX: usize = 1_024;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{LoadCounters, LoadInterval};
+    use throng_measure::{LoadCounters, LoadInterval};
 
     use super::*;
 

@@ -7,11 +7,12 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use throng_base::units::show_duration;
 use throng_lab::RunContent;
-use throng_report::runfile::{RunHeader, ScenarioSource};
-use throng_report::{
+use throng_measure::runfile::{RunHeader, ScenarioSource};
+use throng_measure::{
     ErrorKind, Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, Operation,
-    ProcessUse, RunEvent, RunEventKind, ServerSnapshot, Threshold,
+    ProcessUse, RunEvent, RunEventKind, ServerSnapshot,
 };
+use throng_report::Threshold;
 
 use super::controls::KEYS;
 use super::key::TerminalKey as Key;

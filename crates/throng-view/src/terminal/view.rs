@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_control::ControlTarget;
 use throng_lab::RunContent;
-use throng_report::Interval;
+use throng_measure::Interval;
 
 use super::controls::ViewCommand;
 use super::draw::draw;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use throng_base::units::{brief_bytes, brief_count, brief_duration, brief_rate, brief_share};
-use throng_report::render::Align::{Left, Right};
-use throng_report::render::{Align, or_dash};
-use throng_report::{
+use throng_measure::{
     BusyConnection, CoreInspection, ServerInspection, SlowConnection, TopicInspection,
 };
+use throng_report::render::Align::{Left, Right};
+use throng_report::render::{Align, or_dash};
 
 use super::TopOrder;
 use super::list::{Column, NAME, TopList};

@@ -2,7 +2,7 @@
 
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use throng_report::{
+use throng_measure::{
     BusyConnection, CoreInspection, NodeInspection, SlowConnection, TopicInspection,
 };
 

@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::exposition::Exposition;
 use serde_json::Value;
-use throng_report::{
+use throng_measure::{
     ClassCounters, CoreCounters, ErrorKind, Interval, KernelCounters, LoadCounters, LoadInterval,
     MachineInterval, MachineUse, Metric, Operation, ProbeCounters, ProcessMetric, ProcessUse,
     ServerCounters, ServerSnapshot, StepInterval,

@@ -3,7 +3,7 @@
 use throng_doctor::plan::{Costs, MeshLimit, Scope};
 use throng_doctor::preflight::{self, MachineLimits};
 use throng_doctor::{ProcRoot, limits};
-use throng_report::Limit;
+use throng_measure::Limit;
 
 /// The known limits of this machine.
 pub(super) struct ThisMachine {

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 use throng_lab::ceiling::{self, CeilingOptions};
+use throng_measure::runfile::Ceiling;
 use throng_report::render::{bytes, micros, rate};
-use throng_report::runfile::Ceiling;
 
 use super::plan::RunPlan;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use throng_control::ControlTarget;
 use throng_lab::RunContent;
-use throng_report::Interval;
+use throng_measure::Interval;
 
 use super::plan::RunPlan;
 use crate::dashboard::LivePage;

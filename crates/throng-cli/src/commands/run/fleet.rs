@@ -14,9 +14,9 @@ use throng_fleet::{
 use throng_lab::recorder::ResumedRun;
 use throng_load::scenario::Target;
 use throng_load::schedule::{MachineShare, RUN_CORES_MAX};
-use throng_report::RunMachine;
+use throng_measure::RunMachine;
+use throng_measure::runfile::Ceiling;
 use throng_report::render::{Align, Table, count, micros, percent};
-use throng_report::runfile::Ceiling;
 
 use super::flags::Run;
 use super::fleet_flags::AgentChoice;

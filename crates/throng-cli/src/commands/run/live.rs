@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_fleet::message::Steering;
 use throng_lab::recorder::RecordingHandle;
-use throng_report::RunEventKind;
+use throng_measure::RunEventKind;
 
 use super::load::RunLoad;
 use crate::interrupt::{By, Interrupt};

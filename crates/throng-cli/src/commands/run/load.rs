@@ -4,7 +4,7 @@ use throng_fleet::FleetLoad;
 use throng_fleet::message::Steering;
 use throng_lab::recorder::{GeneratorProbe, Interruption};
 use throng_load::run::RunningLoad;
-use throng_report::{LoadInterval, RunEventKind};
+use throng_measure::{LoadInterval, RunEventKind};
 
 /// A running load.
 pub(super) enum RunLoad {

@@ -9,7 +9,7 @@ use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, V
 use throng_doctor::{ListenerScope, ProcRoot, listening_process};
 use throng_driver::netns;
 use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
-use throng_report::{EndpointFacts, ServerSnapshot};
+use throng_measure::{EndpointFacts, ServerSnapshot};
 
 use super::flags::Run;
 use super::plan::RunPlan;

@@ -8,8 +8,8 @@ use throng_lab::header::run_header;
 use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{LoadPeak, Reach, Scenario, Target};
+use throng_measure::runfile::{RunHeader, ScenarioSource};
 use throng_report::export::annotation;
-use throng_report::runfile::{RunHeader, ScenarioSource};
 
 use super::flags::Run;
 use super::{outputs, preflight, sources};

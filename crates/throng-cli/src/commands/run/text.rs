@@ -2,9 +2,10 @@
 
 use throng_base::units::{show_count, show_duration};
 use throng_load::program::{Broadcast, Probe};
+use throng_measure::Tally;
+use throng_measure::runfile::{RunEnd, RunEndReason};
+use throng_report::Summary;
 use throng_report::render::{Align, Table, rate};
-use throng_report::runfile::{RunEnd, RunEndReason};
-use throng_report::{Summary, Tally};
 
 use super::observer::ObservedServer;
 use super::plan::RunPlan;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
+use throng_measure::{Limit, ServerCounters, ServerSnapshot};
 use throng_report::render::{Align, Table, bytes, count, rate};
-use throng_report::{Limit, ServerCounters, ServerSnapshot};
 use throng_server::StartError;
 use throng_server::kinds::ServerProtocol;
 

@@ -1,6 +1,6 @@
 //! The meaning of a status that refuses an upgrade: its name, its usual reason, and what to do.
 
-use throng_report::LoadCounters;
+use throng_measure::LoadCounters;
 use throng_report::render::count;
 
 use crate::counted::counted;

@@ -1,8 +1,8 @@
 //! A server that is slow for a short time when it starts. A median does not show that: a part of its
 //! interval was fast.
 
+use throng_measure::{Endpoint, Finding, Severity, Side};
 use throng_report::render::{count, micros};
-use throng_report::{Endpoint, Finding, Severity, Side};
 
 use super::super::{server_slow, server_stalled};
 use super::{
@@ -89,7 +89,7 @@ const WARM_UP_OR_RAMP: &str = "warm the server up before the load that counts (a
 
 #[cfg(test)]
 mod tests {
-    use throng_report::{Operation, ProcessMetric};
+    use throng_measure::{Operation, ProcessMetric};
 
     use super::super::super::fixture::Run;
     use super::super::tests::paced;

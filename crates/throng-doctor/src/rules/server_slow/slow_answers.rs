@@ -1,7 +1,7 @@
 //! The kind of answer that was slow for longest.
 
+use throng_measure::{Evidence, Operation};
 use throng_report::render::micros;
-use throng_report::{Evidence, Operation};
 
 use super::SLOW_US;
 use crate::cpus::INTERVALS_MIN;

@@ -1,6 +1,6 @@
 //! The activity of a server while it answered no user.
 
-use throng_report::{Endpoint, Evidence, Metric, ProcessMetric};
+use throng_measure::{Endpoint, Evidence, Metric, ProcessMetric};
 
 use super::super::cpu_cause::COLLECTOR_REMEDY;
 use crate::cpu_waits::CpuWaits;

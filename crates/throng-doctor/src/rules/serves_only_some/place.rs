@@ -1,7 +1,7 @@
 //! Where the connections wait that the server does not serve, and whether its threads are idle.
 
+use throng_measure::{Endpoint, Evidence, Metric};
 use throng_report::render::percent;
-use throng_report::{Endpoint, Evidence, Metric};
 
 use super::Step;
 use crate::counted::counted;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::{LatencyStats, LoadInterval, Merge, STEP_NAMES_MAX, StepInterval};
+use throng_measure::{LatencyStats, LoadInterval, Merge, STEP_NAMES_MAX, StepInterval};
 
 use super::Period;
 use super::metric::{CounterUse, SummaryUse};

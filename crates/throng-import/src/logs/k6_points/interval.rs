@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::{LoadInterval, Operation, StepInterval};
+use throng_measure::{LoadInterval, Operation, StepInterval};
 
 use super::super::known_latency::KnownLatency;
 use super::line::Point;

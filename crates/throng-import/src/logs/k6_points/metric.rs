@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use throng_report::{ErrorKind, STEP_NAMES_MAX};
+use throng_measure::{ErrorKind, STEP_NAMES_MAX};
 
 use super::super::counted_lines::{fate_of, not_supported, translated};
 use super::line::Tags;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use throng_report::{
+use throng_measure::{
     CoreCounters, LatencyStats, LoadCounters, LoadInterval, Merge, STEP_NAMES_MAX, StepInterval,
 };
 

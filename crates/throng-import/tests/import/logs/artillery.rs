@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 use throng_import::import_log;
-use throng_report::{Operation, Summary};
+use throng_measure::Operation;
+use throng_report::Summary;
 
 use super::{assert_whole, import, import_text, last, show, text_of};
 

@@ -1,6 +1,7 @@
 //! Points and summaries of k6.
 
-use throng_report::{ErrorKind, Summary};
+use throng_measure::ErrorKind;
+use throng_report::Summary;
 
 use super::{assert_whole, import, import_text, last, show, text_of};
 

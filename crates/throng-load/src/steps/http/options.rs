@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use throng_base::units::nearest;
-use throng_report::http_status::StatusRange;
+use throng_measure::http_status::StatusRange;
 
 use super::{HEAD_METHOD, Http};
 use crate::program::{

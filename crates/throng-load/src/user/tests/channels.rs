@@ -1,7 +1,7 @@
 //! `join`, `push`, `leave`, and heartbeats.
 
 use super::play::{PHOENIX, check};
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 #[test]
 fn a_join_is_answered_and_counts() {

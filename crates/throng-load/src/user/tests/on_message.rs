@@ -1,7 +1,7 @@
 //! Rules of `on_message`: what a user sends beside its steps.
 
 use super::play::{PHOENIX, Play, WS, check, check_trace};
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 const PING: &str = "target: ws://h:1/\non_message: [{text: '2', do: [send: '3']}]";
 const BEGUN: &str = "0 begin; 0 opened; 0 upgraded";

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason};
+use throng_measure::LoadCounters;
 use throng_proto::http::{Headers, HttpEvent, Response};
 use throng_proto::phoenix::client::{self, ChannelEnd, PhoenixClientEvent, PushReply};
 use throng_proto::phoenix::{PhoenixPayload, Vsn};
@@ -12,7 +13,6 @@ use throng_proto::websocket::{
     ClientEvent, Scratch, ServerEvent, Violation, WebSocketLimits, WebSocketServer,
 };
 use throng_proto::{HeldBudget, Input as Bytes, Session};
-use throng_report::LoadCounters;
 
 use super::shown::{differences, is_in_counters, shown};
 use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};

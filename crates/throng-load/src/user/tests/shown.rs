@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 use throng_engine::Deadline;
-use throng_report::LoadCounters;
+use throng_measure::LoadCounters;
 
 use crate::user::{IterationEnd, Record, UserAction};
 

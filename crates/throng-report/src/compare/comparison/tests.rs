@@ -1,12 +1,13 @@
 //! Comparisons of made-up runs.
 
 use throng_base::Prng;
+use throng_measure::runfile::{RunEndReason, RunHeader, ScenarioSource};
+use throng_measure::{ErrorKind, Interval, LoadInterval, Operation};
 
 use super::*;
+use crate::SummaryFold;
 use crate::compare::RunSample;
 use crate::render::{compare_markdown, compare_text};
-use crate::runfile::{RunEndReason, RunHeader, ScenarioSource};
-use crate::{ErrorKind, Interval, LoadInterval, Operation, SummaryFold};
 
 /// A made-up run: how it differs from a run of 60 s with 100 connects and 1,000 messages a second.
 #[derive(Clone, Debug)]
@@ -188,7 +189,7 @@ fn repeats_show_a_difference_from_run_to_run() {
     assert_eq!(comparison.method.name, "repeats");
     assert_eq!(change(&comparison, "message.p99").direction, Some("worse"));
     let row = comparison.figures.iter().find(|row| row.name == "message.p99").unwrap();
-    let mut merged = crate::Histogram::new();
+    let mut merged = throng_measure::Histogram::new();
     side(0..3, 2_000.0)
         .iter()
         .for_each(|run| merged.merge(&run.summary.latencies["message"].answered));

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::memory::MemoryFold;
-use super::ratio;
-use crate::validity::LAG_DEGRADED_US;
-use crate::{
+use throng_measure::validity::LAG_DEGRADED_US;
+use throng_measure::{
     ArrivalLatencies, ErrorKind, Histogram, LatencyStats, LoadInterval, Merge, OperationTimes,
     ProbeReport, STEP_NAMES_MAX,
 };
+
+use super::super::memory::MemoryFold;
+use super::ratio;
 
 /// The generator's intervals so far.
 #[derive(Debug, Default)]
@@ -16,7 +17,7 @@ pub(super) struct LoadFold {
     pub(super) intervals: u64,
     /// The last interval, without its histograms.
     pub(super) last: LoadInterval,
-    pub(super) errors: crate::Tally,
+    pub(super) errors: throng_measure::Tally,
     pub(super) times: OperationTimes,
     /// The latencies by the better clock, each answer once.
     pub(super) arrival: ArrivalLatencies,
@@ -129,20 +130,21 @@ const PROBES_MAX: usize = 100_000;
 /// the kernel's clock.
 const OWN_CLOCK_MAX: f64 = 0.01;
 
-fn missing(counters: &crate::LoadCounters) -> u64 {
+fn missing(counters: &throng_measure::LoadCounters) -> u64 {
     counters.users_intended.saturating_sub(counters.users_started)
 }
 
 /// Returns the number of turns that have not begun, except turns lost to an error.
-fn backlog(counters: &crate::LoadCounters) -> u64 {
+fn backlog(counters: &throng_measure::LoadCounters) -> u64 {
     counters.turns_intended.saturating_sub(counters.turns_started + counters.turns_failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runfile::{RunEndReason, RunHeader};
-    use crate::{Interval, Summary, SummaryFold};
+    use crate::{Summary, SummaryFold};
+    use throng_measure::Interval;
+    use throng_measure::runfile::{RunEndReason, RunHeader};
 
     #[test]
     fn a_probe_that_was_just_due_is_missing_only_an_interval_later() {

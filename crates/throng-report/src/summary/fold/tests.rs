@@ -1,11 +1,12 @@
-use super::*;
-use crate::runfile::RunFile;
-use crate::summary::MEMORY_CONNECTIONS_MIN;
-use crate::validity::Grade;
-use crate::{
+use throng_measure::runfile::RunFile;
+use throng_measure::validity::Grade;
+use throng_measure::{
     CoreCounters, ErrorKind, LoadCounters, LoadInterval, MachineUse, Operation, ProcessMetric,
     ProcessUse, RunEvent, ServerCounters, ServerSnapshot,
 };
+
+use super::*;
+use crate::summary::MEMORY_CONNECTIONS_MIN;
 
 pub(super) fn load(counters: LoadCounters, cpu_us: u64, rss_bytes: u64) -> LoadInterval {
     let process = ProcessUse {
@@ -135,7 +136,10 @@ fn two_seconds_and_all_users_leave(events: Vec<RunEvent>) -> Summary {
         ..Default::default()
     };
     let leaving = |counters, cpu_us| {
-        of_load(LoadInterval { phase: crate::LEAVING.to_owned(), ..load(counters, cpu_us, 0) })
+        of_load(LoadInterval {
+            phase: throng_measure::LEAVING.to_owned(),
+            ..load(counters, cpu_us, 0)
+        })
     };
     run(vec![
         of_load(load(at(0, 0, 0), 0, 0)),

@@ -1,11 +1,13 @@
 //! What the grade of a run follows from.
 
+use throng_measure::runfile::RunEndReason;
+use throng_measure::validity::{ShownLatency, ValidityFacts};
+use throng_measure::{CueWaits, ErrorKind, LatencySummary, Operation};
+
 use super::SummaryFold;
-use crate::runfile::RunEndReason;
+use crate::Summary;
 use crate::summary::rates::{IntervalGrowth, rate_most};
 use crate::summary::{ArrivalsSummary, OperationSummary};
-use crate::validity::{ShownLatency, ValidityFacts};
-use crate::{CueWaits, ErrorKind, LatencySummary, Operation, Summary};
 
 impl SummaryFold {
     /// Returns the facts of a run, its latencies and what its file lacks apart.

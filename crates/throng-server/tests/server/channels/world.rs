@@ -13,8 +13,8 @@ use flate2::read::DeflateDecoder;
 use throng_base::{Key, Prng};
 use throng_driver::{ConnectSpec, SocketOptions, SourceAddress};
 use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext, CoreLimits};
+use throng_measure::{Merge, ServerCounters};
 use throng_proto::Raw;
-use throng_report::{Merge, ServerCounters};
 use throng_server::channels::{ChannelMessage, Channels};
 use throng_server::{
     AcceptTopology, CoreMessage, CoreReport, ListenReport, ServerApp, ServerConfig,

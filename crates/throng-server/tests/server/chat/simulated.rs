@@ -10,7 +10,7 @@ use std::time::Duration;
 use throng_base::wheel::TICK;
 use throng_driver::{ConnectSpec, SocketClose, SocketOptions, Sockets, SourceAddress};
 use throng_engine::{Core, CoreLimits};
-use throng_report::ServerCounters;
+use throng_measure::ServerCounters;
 use throng_server::kinds::Chat;
 use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_server::{WebSocketOptions, WebSockets};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::ServerCounters;
+use throng_measure::ServerCounters;
 use throng_server::pubsub::{Policy, TopicRules};
 use throng_sim::{Faults, check};
 

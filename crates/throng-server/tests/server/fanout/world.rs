@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use throng_driver::{ConnectSpec, Errno, SocketClose, SocketOptions, Sockets, SourceAddress};
 use throng_engine::{Core, CoreLimits};
+use throng_measure::{Merge, ServerCounters};
 use throng_proto::Raw;
-use throng_report::{Merge, ServerCounters};
 use throng_server::pubsub::{Dialect, Membership, Publication, Rulebook, Subscription, TopicRules};
 use throng_server::{
     Connection, CoreMessage, Handler, InterceptAction, ListenReport, ServerApp, ServerConfig,

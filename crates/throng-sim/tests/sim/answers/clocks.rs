@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use throng_base::Prng;
-use throng_report::{Histogram, Operation};
+use throng_measure::{Histogram, Operation};
 use throng_sim::{Faults, check};
 
 use super::room::{Reply, Room, To};

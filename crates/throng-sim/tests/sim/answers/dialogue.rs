@@ -1,7 +1,7 @@
 //! The match of answers to requests, with other messages in between.
 
 use std::time::Duration;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use throng_load::generator::{CoreStats, ErrorKind};
 use throng_sim::check;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use throng_base::{Instant, Key};
 use throng_driver::{ListenSpec, Listeners, SocketOptions, Sockets};
 use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
+use throng_measure::Histogram;
 use throng_proto::websocket::{
     Opcode, Scratch, ServerEvent, WebSocketLimits, WebSocketServer, encode_fragment,
 };
-use throng_report::Histogram;
 use throng_sim::{SimDriver, SimFd};
 
 /// Reply of the server to a text.

@@ -1,7 +1,7 @@
 //! Heartbeats, in the way of phoenix.js.
 
 use std::time::Duration;
-use throng_report::ErrorKind;
+use throng_measure::ErrorKind;
 
 use throng_sim::check;
 

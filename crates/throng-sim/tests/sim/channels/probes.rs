@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use throng_report::{Merge, Operation, ProbeCounters};
+use throng_measure::{Merge, Operation, ProbeCounters};
 use throng_sim::{Faults, check};
 
 use super::server::{Deliver, Script};

@@ -1,7 +1,7 @@
 //! Joins, pushes and leaves, and all answers of a server to them.
 
 use std::time::Duration;
-use throng_report::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation};
 
 use throng_sim::{Sim, check};
 

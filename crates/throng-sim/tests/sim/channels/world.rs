@@ -13,7 +13,7 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{LoadCounters, Merge, Operation, OperationTimes, ProbeCounters, Tally};
+use throng_measure::{LoadCounters, Merge, Operation, OperationTimes, ProbeCounters, Tally};
 use throng_sim::{Sim, SimCoresOptions, SimDriver};
 
 use super::server::{Script, Scripted, server_addr};

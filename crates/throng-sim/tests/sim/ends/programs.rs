@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use throng_base::Prng;
 use throng_load::generator::GeneratorMessage;
-use throng_report::{LoadCounters, Merge};
+use throng_measure::{LoadCounters, Merge};
 use throng_sim::{Faults, Sim, check};
 
 use super::world::{Speaks, World};

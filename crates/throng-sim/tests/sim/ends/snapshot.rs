@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use throng_load::generator::{CoreStats, GeneratorMessage};
 use throng_load::run::Collector;
-use throng_report::runfile::RunHeader;
-use throng_report::{Interval, LoadInterval, SummaryFold};
+use throng_measure::runfile::RunHeader;
+use throng_measure::{Interval, LoadInterval};
+use throng_report::SummaryFold;
 use throng_sim::{Faults, Sim, check};
 
 use super::world::{Speaks, World};
@@ -22,7 +23,7 @@ struct Control {
 impl Control {
     fn new(cores: usize) -> Self {
         let (reply, replies) = channel();
-        let phases = vec!["hold".to_owned(), "more".to_owned(), throng_report::LEAVING.to_owned()];
+        let phases = vec!["hold".to_owned(), "more".to_owned(), throng_measure::LEAVING.to_owned()];
         let collector = Collector::new(cores, phases, vec!["user".to_owned()], Vec::new(), None);
         Self { collector, reply, replies }
     }

@@ -2,7 +2,7 @@
 //! waits for, and for how long, is known exactly.
 
 use throng_load::generator::GeneratorMessage;
-use throng_report::{ErrorKind, Histogram, Operation};
+use throng_measure::{ErrorKind, Histogram, Operation};
 use throng_sim::{Sim, check};
 
 use super::world::{Speaks, Totals, World};

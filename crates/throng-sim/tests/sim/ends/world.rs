@@ -13,7 +13,7 @@ use throng_load::generator::{CoreStats, ErrorKind, Generator, GeneratorConfig, G
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
-use throng_report::{
+use throng_measure::{
     ClassCounters, Histogram, LoadCounters, Merge, Operation, OperationTimes, Tally,
 };
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};

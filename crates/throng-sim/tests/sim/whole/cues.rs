@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_load::generator::ErrorKind;
-use throng_report::{LoadCounters, Operation};
+use throng_measure::{LoadCounters, Operation};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::{Histogram, Operation};
+use throng_measure::{Histogram, Operation};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim};
 

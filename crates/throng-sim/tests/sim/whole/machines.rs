@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_report::LoadCounters;
+use throng_measure::LoadCounters;
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, Sim, check};
 

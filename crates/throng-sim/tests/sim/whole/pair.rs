@@ -19,7 +19,7 @@ use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::schedule::MachineShare;
 use throng_load::source::SourcePlan;
-use throng_report::{LoadCounters, Merge, ServerCounters};
+use throng_measure::{LoadCounters, Merge, ServerCounters};
 use throng_server::kinds::Echo;
 use throng_server::{AcceptTopology, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver};

@@ -1,7 +1,7 @@
 //! The scenario's own limits hold, over all cores.
 
 use std::time::Duration;
-use throng_report::Operation;
+use throng_measure::Operation;
 
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;

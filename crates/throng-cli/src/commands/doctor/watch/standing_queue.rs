@@ -1,6 +1,6 @@
 //! Connections that wait in the accept queue for seconds: the server does not accept them.
 
-use throng_report::{Interval, Metric, server_cpu_us};
+use throng_measure::{Interval, Metric, server_cpu_us};
 
 /// A time in which the accept queue was never empty and did not get shorter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,7 +80,7 @@ const BUSY_MIN: f64 = 0.8;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_measure::ProcessMetric;
 
     use super::*;
 

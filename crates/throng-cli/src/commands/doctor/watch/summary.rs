@@ -1,9 +1,9 @@
 //! The samples of a watch so far, and their result.
 
 use throng_doctor::{History, diagnose_without_load, trouble_counters};
-use throng_report::runfile::RunHeader;
-use throng_report::watch::{CounterDelta, WatchEnd, WatchLine};
-use throng_report::{Finding, Interval, Metric};
+use throng_measure::runfile::RunHeader;
+use throng_measure::watch::{CounterDelta, WatchEnd, WatchLine};
+use throng_measure::{Finding, Interval, Metric};
 
 use super::standing_queue::StandingQueue;
 
@@ -156,7 +156,7 @@ const SILENT_MS: u64 = 3_000;
 
 #[cfg(test)]
 mod tests {
-    use throng_report::ProcessMetric;
+    use throng_measure::ProcessMetric;
 
     use super::*;
 

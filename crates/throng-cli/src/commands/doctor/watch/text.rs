@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use serde_json::json;
 use throng_doctor::{ListenerScope, trouble_between};
 use throng_lab::watch::HostWatch;
+use throng_measure::watch::{WatchEnd, WatchHeader, WatchLine};
+use throng_measure::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 use throng_report::render::{bytes, count, findings, or_dash, rate};
-use throng_report::watch::{WatchEnd, WatchHeader, WatchLine};
-use throng_report::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 
 use super::summary::{SUDO, WatchSummary};
 use crate::output;

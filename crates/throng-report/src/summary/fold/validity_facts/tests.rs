@@ -1,7 +1,9 @@
-use crate::runfile::{Ceiling, RunEnd, RunHeader};
+use throng_measure::runfile::{Ceiling, RunEnd, RunHeader};
+use throng_measure::validity::Grade;
+use throng_measure::{CueWaits, Interval, LoadCounters, LoadInterval, RunEvent, RunEventKind};
+
+use crate::Summary;
 use crate::summary::fold::tests::{load, of_load, run, run_of};
-use crate::validity::Grade;
-use crate::{CueWaits, Interval, LoadCounters, LoadInterval, RunEvent, RunEventKind, Summary};
 
 use super::*;
 

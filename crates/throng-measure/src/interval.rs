@@ -186,7 +186,7 @@ impl LoadInterval {
     }
 
     /// Returns the number of messages, joins, pushes, requests and probes that have a latency.
-    pub(crate) fn answers(&self) -> u64 {
+    pub fn answers(&self) -> u64 {
         Operation::answered().map(|operation| self.times[operation].count()).sum()
     }
 

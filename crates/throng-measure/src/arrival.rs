@@ -64,7 +64,7 @@ impl ArrivalLatencies {
     }
 
     /// Adds the latencies of an interval by the better clock of each operation.
-    pub(crate) fn merge_best(&mut self, load: &LoadInterval) {
+    pub fn merge_best(&mut self, load: &LoadInterval) {
         for (operation, histogram) in self.latencies.iter_mut() {
             histogram.merge(load.latency(operation));
         }
