@@ -133,7 +133,7 @@ mod tests {
                 load.counters.timeouts_unserved = gave_up * (100 - served) / 100;
                 load.counters.timeouts_served = gave_up * served / 100;
                 load.errors.add(ErrorKind::ExpectTimeout, gave_up);
-                load.unanswered[Operation::Message].record_n(2_000_000, 40);
+                load.times.unanswered[Operation::Message].record_n(2_000_000, 40);
             })
         };
         giving_up(0).speaks(&RULE);

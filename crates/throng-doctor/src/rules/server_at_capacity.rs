@@ -326,7 +326,7 @@ mod tests {
                 load.counters.messages_answered = 40 * early - less + 5 * late;
                 load.counters.messages_sent = load.counters.connected + 40 * early + 200 * late;
                 load.errors.add(ErrorKind::ExpectTimeout, 190 * late);
-                load.unanswered[Operation::Message].record_n(2_000_000, 190);
+                load.times.unanswered[Operation::Message].record_n(2_000_000, 190);
             })
         };
         let found = begins(26).speaks(&RULE);
