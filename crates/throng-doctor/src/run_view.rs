@@ -389,9 +389,12 @@ impl LoadLevel {
         };
         let grown = load.counters.since(&before.counters);
         let seconds = now.interval.span_ms as f64 / 1000.0;
-        // What arrives in answer to nothing counts as much as what is sent.
-        let unsent = grown.messages_answered.saturating_sub(grown.messages_sent);
-        let messages = grown.requests_begun() + unsent;
+        // What arrives in answer to nothing counts as much as what is sent, but not what is
+        // answered late.
+        let unasked =
+            |load: &LoadCounters| load.messages_answered.saturating_sub(load.messages_sent);
+        let unasked = unasked(&load.counters).saturating_sub(unasked(&before.counters));
+        let messages = grown.requests_begun() + unasked;
         Self {
             connections: load.counters.connected,
             connects_per_s: (grown.connects_ok + grown.connects_failed) as f64 / seconds,

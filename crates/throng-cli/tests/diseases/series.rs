@@ -71,9 +71,9 @@ pub(crate) const DISEASES: &[Cause] = &[
     },
     Cause {
         name: "short cold start",
-        what: "Python, asyncio: takes 700 ms an answer for 1.2 s, and 2 ms from then on",
+        what: "Python, asyncio: takes 500 ms an answer for 0.8 s, and 2 ms from then on",
         expected: Some("latency_steps"),
-        says: &["Slowed down", "was slow until ", "while its users connected", "a longer ramp"],
+        says: &["Slowed down", "was slow until ", "fast from then on", "It starts slowly"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| talk(stage, "answers.py", &["warms_up"], 60),

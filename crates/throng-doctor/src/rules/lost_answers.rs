@@ -216,12 +216,9 @@ impl IntervalAnswers {
         self.lost() as f64 / self.asked.max(1) as f64
     }
 
-    /// Returns the share of all questions of these intervals that got no answer, or `None` if there
-    /// are no questions.
-    pub(super) fn lost_share_of<'i>(all: impl Iterator<Item = &'i Self>) -> Option<f64> {
-        let (lost, asked) =
-            all.fold((0, 0), |(lost, asked), each| (lost + each.lost(), asked + each.asked));
-        (asked > 0).then(|| lost as f64 / asked as f64)
+    /// Returns the questions of these intervals, and those without an answer in the same interval.
+    pub(super) fn sum<'i>(all: impl Iterator<Item = &'i Self>) -> (u64, u64) {
+        all.fold((0, 0), |(asked, lost), each| (asked + each.asked, lost + each.lost()))
     }
 
     pub(super) fn asked_rate(&self) -> f64 {

@@ -133,8 +133,8 @@ async def cold(server, number):
 
 
 async def warms_up(server, number):
-    """Takes 700 ms an answer for its first 1.2 s, and then 2 ms: it compiles its code."""
-    await asyncio.sleep(0.7 if server.age() < 1.2 else 0.002)
+    """Takes 500 ms an answer for its first 0.8 s, and then 2 ms: it compiles its code."""
+    await asyncio.sleep(0.5 if server.age() < 0.8 else 0.002)
 
 
 async def newest(server, number):

@@ -132,6 +132,12 @@ mod tests {
             "{found}"
         );
         assert!(!found.remedy.contains("ramp"), "{found}");
+        // What is asked in the first second is answered in the second.
+        let late = rarely(|second| if second <= 2 { 800_000 } else { 2_000 });
+        let late = late.loaded(|load, second| {
+            load.counters.messages_answered = if second == 1 { 500 } else { 1_000 * second };
+        });
+        assert!(judged(&late).expect("a cold start").text.contains("until 2 s, while its users"));
         // It is slow once more.
         let again = rarely(|second| if second % 5 == 1 { 800_000 } else { 2_000 });
         assert_eq!(judged(&again), None);
