@@ -14,7 +14,23 @@ use crate::generator::{Generator, GeneratorConfig, GeneratorMessage};
 #[derive(Clone)]
 pub struct LoadDriver(Arc<dyn LoadCores>);
 
+/// Drivers of `throng run --driver`, by name. The first is the default.
+const DRIVERS: &[(&str, fn() -> LoadDriver)] = &[("epoll", || LoadDriver::new(Epoll))];
+
 impl LoadDriver {
+    /// Returns the driver with this name.
+    ///
+    /// # Errors
+    /// There is none: the text has the names of all drivers.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let names = || DRIVERS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let found = DRIVERS.iter().find(|(known, _)| *known == name);
+        found.map(|(_, make)| make()).ok_or_else(|| format!("`{name}` is not one of {}", names()))
+    }
+
+    /// True if there is a choice.
+    pub const SEVERAL: bool = DRIVERS.len() > 1;
+
     /// Creates the driver whose cores run on what `factory` makes.
     pub fn new(factory: impl DriverFactory) -> Self {
         Self(Arc::new(factory))
@@ -36,10 +52,9 @@ impl LoadDriver {
     }
 }
 
-/// The kernel's sockets, by epoll.
 impl Default for LoadDriver {
     fn default() -> Self {
-        Self::new(Epoll)
+        DRIVERS[0].1()
     }
 }
 
@@ -77,5 +92,21 @@ impl<F: DriverFactory> LoadCores for F {
             let generator = Generator::new(Arc::clone(&config), core, cores);
             Core::new(driver, generator, limits).run();
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drivers_are_found_by_name_and_the_first_is_the_default() {
+        for (name, _) in DRIVERS {
+            assert!(LoadDriver::named(name).is_ok(), "{name}");
+        }
+        let error = LoadDriver::named("rdma").unwrap_err();
+        assert_eq!(error, "`rdma` is not one of epoll");
+        let default = LoadDriver::default().capacity();
+        assert_eq!(default, DriverFactory::capacity(&Epoll));
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use throng_load::run::LoadDriver;
 use throng_load::scenario::Target;
 
 use super::fleet_flags::FleetFlags;
@@ -59,6 +60,10 @@ pub(crate) struct Run {
     /// Connect from these ports, assigned by throng [default: the kernel chooses]
     #[arg(long, value_name = "LOW-HIGH", value_parser = sources::parse_ports)]
     pub(super) source_ports: Option<RangeInclusive<u16>>,
+    /// Driver by which the cores reach the network [default: epoll]
+    #[arg(long, hide = !LoadDriver::SEVERAL, value_name = "NAME", value_parser = LoadDriver::named,
+        conflicts_with = "agents")]
+    pub(super) driver: Option<LoadDriver>,
     /// Seed of all randomness
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) seed: u64,

@@ -54,6 +54,7 @@ impl RunPlan {
             sources: sources::addresses(&typed.source)?,
             source_ports: typed.source_ports.clone(),
             seed: Some(typed.seed),
+            driver: typed.driver.clone().unwrap_or_default(),
             ..LoadOptions::default()
         };
         let load = LoadPlan::new(&scenario, &options)
