@@ -101,8 +101,10 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let load = phases::read(translator, config.get("phases"));
     check_load(translator, &config, &load, &target);
     let mut variables = read_variables(translator, &config, &base);
-    let data =
-        config.get("payload").and_then(|node| payload::read(translator, node, &mut variables));
+    let data = match config.get("payload") {
+        Some(node) => payload::read(translator, node, &mut variables),
+        None => Vec::new(),
+    };
     let settings = Settings::read(translator, &config);
     if engine == Engine::Ws {
         report_connects(translator);
@@ -331,7 +333,7 @@ fn target(
     config: &Fields<'_>,
     engine: Engine,
 ) -> Option<(String, String)> {
-    let scheme = engine.scheme();
+    let scheme = engine.name();
     let Some((span, node)) = config.entry("target") else {
         if translator.options.target.is_none() {
             let label = match target_of_environment(config) {

@@ -134,14 +134,12 @@ impl Settings {
     fn read_application(&mut self, translator: &mut Translator<'_>, application: &Term) {
         let Some((name, [settings])) = application.tagged() else {
             let label = "expected an application and its settings: `{server, [...]}`";
-            translator.mistake(&application.span, "this is not an application", label);
-            return;
+            return translator.mistake(&application.span, "this is not an application", label);
         };
         let Some(settings) = settings.list() else {
             let label = format!("expected a list, found {}", settings.describe());
             let title = format!("the settings of `{name}` are not a list");
-            translator.mistake(&settings.span, title, label);
-            return;
+            return translator.mistake(&settings.span, title, label);
         };
         for setting in settings {
             self.read_setting(translator, setting);
@@ -152,8 +150,7 @@ impl Settings {
     fn read_setting(&mut self, translator: &mut Translator<'_>, setting: &Term) {
         let Some((name, [value])) = setting.tagged() else {
             let label = "expected a name and a value: `{listen_port, 8989}`";
-            translator.mistake(&setting.span, "this is not a setting", label);
-            return;
+            return translator.mistake(&setting.span, "this is not a setting", label);
         };
         let expected = match name {
             "listen_port" => match port(value) {

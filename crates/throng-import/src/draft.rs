@@ -1,5 +1,6 @@
 //! A scenario that an importer has put together, and how it is written.
 
+use crate::data_file::DataFile;
 use crate::fidelity::{Fidelity, FidelityReport};
 use crate::names::{NameSet, in_letters};
 use crate::source::Source;
@@ -14,8 +15,8 @@ pub(crate) struct Draft {
     pub(crate) target: String,
     /// Values with names, which the rest has as `$(name)`.
     pub(crate) params: Option<Yaml>,
-    /// Data files.
-    pub(crate) data: Option<Yaml>,
+    /// Data files, by the names that variables have for them.
+    pub(crate) data: Vec<(String, DataFile)>,
     /// Steps that one user takes before the load.
     pub(crate) setup: Vec<Yaml>,
     /// Phases of the load.
@@ -44,27 +45,13 @@ pub(crate) struct DraftClass {
 }
 
 impl Draft {
-    /// Returns the names by which variables have the data files: `row`, or those in `data`.
-    pub(crate) fn tables(&self) -> Vec<String> {
-        self.files().into_iter().map(|(name, _)| name).collect()
-    }
-
-    /// Returns the paths of the data files.
-    pub(crate) fn data_files(&self) -> Vec<String> {
-        let path = |(_, file): (String, Yaml)| {
-            let entries = file.entries();
-            let path = entries.iter().find(|(key, _)| key == "file").map(|(_, path)| path);
-            path.unwrap_or(&file).scalars().first().map(|path| (*path).to_owned())
-        };
-        self.files().into_iter().filter_map(path).collect()
-    }
-
-    /// Returns the data files by name: one that has none is `row`.
-    fn files(&self) -> Vec<(String, Yaml)> {
-        let Some(data) = &self.data else { return Vec::new() };
-        let entries = data.entries();
-        let is_one = entries.is_empty() || entries.iter().any(|(key, _)| key == "file");
-        if is_one { vec![("row".to_owned(), data.clone())] } else { entries }
+    /// Returns the value of `data`: the one file that has no name, or all by their names.
+    fn write_data(&self) -> Option<Yaml> {
+        match &self.data[..] {
+            [] => None,
+            [(name, file)] if name == ROW => Some(file.write()),
+            files => Some(Yaml::map(files.iter().map(|(name, file)| (&**name, file.write())))),
+        }
     }
 
     /// Returns the comments above the scenario. They say what it lacks by the report.
@@ -84,8 +71,8 @@ impl Draft {
         if let Some(params) = &self.params {
             write_entry("params", params, 0, &mut out);
         }
-        if let Some(data) = &self.data {
-            write_entry("data", data, 0, &mut out);
+        if let Some(data) = self.write_data() {
+            write_entry("data", &data, 0, &mut out);
         }
         write_steps("setup", &self.setup, &mut out);
         out.push_str("load:\n");
@@ -153,6 +140,9 @@ impl DraftClass {
         }
     }
 }
+
+/// What variables call the rows of a data file that has no name.
+pub(crate) const ROW: &str = "row";
 
 /// Most constructs that the head of a scenario lists as not supported.
 const LACKING_SHOWN_MAX: usize = 20;

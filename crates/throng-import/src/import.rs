@@ -62,7 +62,8 @@ pub fn import(text: &str, name: &str, options: &ImportOptions) -> Result<Import,
     entries.sort_by_key(|entry| entry.line);
     let fidelity = FidelityReport { tool: importer.tool, entries };
     let scenario = draft.head(&source, &fidelity) + &scenario;
-    Ok(Import { scenario, fidelity, data_files: draft.data_files() })
+    let data_files = draft.data.into_iter().map(|(_, file)| file.path).collect();
+    Ok(Import { scenario, fidelity, data_files })
 }
 
 fn not_recognised(source: &Source<'_>) -> Diagnostic {

@@ -168,7 +168,7 @@ fn read_options(translator: &mut Translator<'_>, options: Option<&Expression>) -
         _ => "shared-iterations",
     };
     let load = load::read(translator, &members, executor)?;
-    if !load.has_iterations_only() {
+    if load.iterations.is_none() {
         report_end(translator, &value.span, None);
     }
     Some(Called { load, function: "default".to_owned(), others: Vec::new() })
@@ -212,7 +212,7 @@ fn read_scenarios(translator: &mut Translator<'_>, scenarios: &Expression) -> Op
         }
         let load = load::read(translator, &members, executor)?;
         let end = members.get("gracefulStop");
-        if end.is_some() || !load.has_iterations_only() {
+        if end.is_some() || load.iterations.is_none() {
             report_end(translator, &end.unwrap_or(value).span, end.and_then(Expression::text));
         }
         read = Some((load, function.to_owned()));

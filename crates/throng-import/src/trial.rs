@@ -21,11 +21,9 @@ use crate::yaml::Yaml;
 /// Returns why throng refuses the scenario of this draft, which is `written`; `None` if it accepts
 /// it.
 pub(crate) fn refusal(draft: &Draft, written: &str) -> Option<Diagnostic> {
-    let tables: BTreeSet<_> = draft.tables().into_iter().collect();
-    refusal_of(draft, written, &|name| {
-        let place = name.split_once('.').map(|(place, _)| place);
-        place.is_some_and(|place| place == "env" || tables.contains(place))
-    })
+    let tables: BTreeSet<_> = draft.data.iter().map(|(name, _)| &**name).chain(["env"]).collect();
+    let is_there = |name: &str| name.split_once('.').is_some_and(|it| tables.contains(it.0));
+    refusal_of(draft, written, &is_there)
 }
 
 /// Returns why throng refuses this load; `None` if it accepts it.
@@ -46,8 +44,8 @@ fn refusal_of(draft: &Draft, written: &str, is_there: &dyn Fn(&str) -> bool) -> 
         .map(|name| (name, Yaml::text("x")))
         .collect();
     let mut text = Cow::Borrowed(written);
-    if !set.is_empty() || draft.data.is_some() {
-        let mut draft = Draft { data: None, ..draft.clone() };
+    if !set.is_empty() || !draft.data.is_empty() {
+        let mut draft = Draft { data: Vec::new(), ..draft.clone() };
         let set = (!set.is_empty()).then(|| step::set_all(set));
         let lists = [&mut draft.setup, &mut draft.teardown].into_iter();
         let lists = lists.filter(|steps| !steps.is_empty());

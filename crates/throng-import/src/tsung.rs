@@ -167,7 +167,7 @@ impl<'d> File<'_, 'd> {
                 .map(|line| line.trim().to_owned())
                 .collect(),
             target,
-            data: shared.tables.write(),
+            data: shared.tables.into_files(),
             load: self.load.write(translator, time),
             classes,
             ..Draft::default()

@@ -79,12 +79,9 @@ impl Yaml {
         matches!(self.value, Value::Text(_))
     }
 
-    /// Returns the entries of a mapping.
-    pub(crate) fn entries(&self) -> Vec<(String, Self)> {
-        match &self.value {
-            Value::Map(entries) => entries.clone(),
-            _ => Vec::new(),
-        }
+    /// Reports whether it is a mapping with this key.
+    pub(crate) fn has_key(&self, key: &str) -> bool {
+        matches!(&self.value, Value::Map(entries) if entries.iter().any(|(known, _)| known == key))
     }
 
     /// Returns all single values in it, as they are written.
@@ -98,20 +95,13 @@ impl Yaml {
 
     /// Reports whether it is the step `connect`.
     pub(crate) fn is_connect(&self) -> bool {
-        match &self.value {
-            Value::Text(text) => text == "connect",
-            Value::Map(entries) => entries.iter().any(|(key, _)| key == "connect"),
-            _ => false,
-        }
+        matches!(&self.value, Value::Text(text) if text == "connect") || self.has_key("connect")
     }
 
     /// Reports whether it is a step that sends a request of HTTP.
     pub(crate) fn is_request(&self) -> bool {
         let methods = ["get", "head", "post", "put", "patch", "delete", "options"];
-        match &self.value {
-            Value::Map(entries) => entries.iter().any(|(key, _)| methods.contains(&&**key)),
-            _ => false,
-        }
+        methods.iter().any(|method| self.has_key(method))
     }
 
     /// Reports whether a value in this one has a comment.

@@ -19,17 +19,12 @@ impl Engine {
         }
     }
 
-    /// Returns its name.
+    /// Returns its name, which is also the scheme of its targets.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Http => "http",
             Self::Ws => "ws",
         }
-    }
-
-    /// Returns the scheme of its targets.
-    pub(super) fn scheme(self) -> &'static str {
-        self.name()
     }
 
     /// Returns what its headers are sent with.

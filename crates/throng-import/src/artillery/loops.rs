@@ -128,7 +128,7 @@ impl Flow<'_, '_, '_> {
                     (_, Some(next)) => next,
                 };
                 let values = (0..times).map(|turn| Yaml::plain(number(turn))).collect();
-                self.foreach(&turn.index, "loop_count", values, turn.body, steps);
+                self.foreach((&turn.index, "loop_count"), values, turn.body, None, steps);
                 self.translator.translated(&turn.span, "loop");
             }
             _ if is_named => self.numbered(turn, turns, next, steps),
@@ -238,7 +238,7 @@ impl Flow<'_, '_, '_> {
             steps.push(set("0".to_owned()));
             add = Some(set(next.map_or(format!("${{{ours} + 1}}"), |next| next.to_string())));
         }
-        self.foreach_and(&turn.element, inner, values, turn.body, steps, add);
+        self.foreach((&turn.element, inner), values, turn.body, add, steps);
         self.variables.store_known(&turn.index, &next.unwrap_or(times).to_string());
         self.variables.store_known(&turn.element, UNDEFINED);
     }
@@ -260,26 +260,15 @@ impl Flow<'_, '_, '_> {
         Some(values)
     }
 
+    /// Adds a step that stores each value as `name`, `inner` in the scenario, with `last` at the end
+    /// of its turn.
     fn foreach(
         &mut self,
-        name: &str,
-        inner: &str,
-        values: Vec<Yaml>,
-        body: &YamlNode,
-        steps: &mut Vec<Yaml>,
-    ) {
-        self.foreach_and(name, inner, values, body, steps, None);
-    }
-
-    /// Adds a step for each value, with `last` at the end of its turn.
-    fn foreach_and(
-        &mut self,
-        name: &str,
-        inner: &str,
+        (name, inner): (&str, &str),
         mut values: Vec<Yaml>,
         body: &YamlNode,
-        steps: &mut Vec<Yaml>,
         last: Option<Yaml>,
+        steps: &mut Vec<Yaml>,
     ) {
         let ours = self.variables.store_as(name, inner);
         if !values.iter().any(Yaml::is_text) {

@@ -3,9 +3,9 @@
 use throng_load::scenario::YamlNode;
 
 use crate::data_file::{DataFile, is_delimiter};
+use crate::draft::ROW;
 use crate::names::{Names, identifier};
 use crate::translator::Translator;
-use crate::yaml::Yaml;
 
 use super::variables::Variables;
 use crate::fields::{Fields, is_true, one_or_more, text};
@@ -15,22 +15,22 @@ pub(super) fn read(
     translator: &mut Translator<'_>,
     node: &YamlNode,
     variables: &mut Variables,
-) -> Option<Yaml> {
+) -> Vec<(String, DataFile)> {
     let nodes = one_or_more(node);
     let is_only = nodes.len() == 1;
-    let mut files: Vec<(String, Yaml)> = Vec::new();
+    let mut files: Vec<(String, DataFile)> = Vec::new();
     let mut names = Names::default();
     for node in nodes {
         let Some(payload) = Payload::read(translator, node) else { continue };
         let stem = payload.file.path.rsplit('/').next().unwrap_or_default();
         let name = names.another(stem.split('.').next().unwrap_or_default());
-        let prefix = if is_only { "row" } else { &name };
+        let name = if is_only { ROW.to_owned() } else { name };
         for (field, column) in &payload.columns {
-            variables.add_column(field, format!("{prefix}.{column}"));
+            variables.add_column(field, format!("{name}.{column}"));
         }
-        files.push((name, payload.file.write()));
+        files.push((name, payload.file));
     }
-    if is_only { files.pop().map(|(_, file)| file) } else { Some(Yaml::map(files)) }
+    files
 }
 
 /// An entry of `payload`.

@@ -117,20 +117,18 @@ fn ours(metric: &str, kind: Kind) -> Option<(String, &'static str)> {
         };
         return (engine == Engine::Http).then(|| (format!("http.{percentile}"), "ms"));
     }
-    let name = match (metric, engine) {
-        ("vusers.failed", _) => "users.failed",
-        ("vusers.created", _) => "users.started",
-        ("vusers.completed", _) => "users.finished",
-        ("http.requests", Engine::Http) => "http.started",
-        ("http.responses", Engine::Http) => "http.ok",
-        ("http.request_rate", Engine::Http) => return Some(("http.rate_mean".to_owned(), "/s")),
-        ("websocket.messages_sent", Engine::Ws) => "message.sent",
-        (SEND_RATE, Engine::Ws) if !kind.has_answers => {
-            return Some(("message.rate_mean".to_owned(), "/s"));
-        }
+    let (name, unit) = match (metric, engine) {
+        ("vusers.failed", _) => ("users.failed", ""),
+        ("vusers.created", _) => ("users.started", ""),
+        ("vusers.completed", _) => ("users.finished", ""),
+        ("http.requests", Engine::Http) => ("http.started", ""),
+        ("http.responses", Engine::Http) => ("http.ok", ""),
+        ("http.request_rate", Engine::Http) => ("http.rate_mean", "/s"),
+        ("websocket.messages_sent", Engine::Ws) => ("message.sent", ""),
+        (SEND_RATE, Engine::Ws) if !kind.has_answers => ("message.rate_mean", "/s"),
         _ => return None,
     };
-    Some((name.to_owned(), ""))
+    Some((name.to_owned(), unit))
 }
 
 /// Messages that users send, a second.

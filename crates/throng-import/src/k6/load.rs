@@ -34,13 +34,6 @@ pub(super) struct Iterations {
     pub(super) more: u64,
 }
 
-impl Load {
-    /// Reports whether it ends with the iterations of its users.
-    pub(super) fn has_iterations_only(&self) -> bool {
-        self.iterations.is_some()
-    }
-}
-
 /// The members of an object of options.
 pub(super) struct Members<'e> {
     span: Span,
@@ -192,18 +185,14 @@ fn ramping_rate(translator: &mut Translator<'_>, options: &Members<'_>) -> Optio
     let mut length = Duration::ZERO;
     for (over, target, span) in stages(translator, options)? {
         length += over;
-        if over.is_zero() {
-            translator.translated(&span, "stage");
-        } else if target == 0 && present == 0 {
-            translator.translated(&span, "stage");
-            phases.extend((!phases.is_empty()).then(|| hold(over)));
-        } else if target == present {
-            translator.translated(&span, "stage");
-            phases.push(Arrivals::even(show_rate(target, unit), over).write());
-        } else {
-            translator.translated(&span, "stage");
-            let [from, to] = [present, target].map(|rate| show_rate(rate, unit));
-            phases.push(Arrivals::between(from, to, over).write());
+        translator.translated(&span, "stage");
+        let [from, to] = [present, target].map(|rate| show_rate(rate, unit));
+        match (present, target) {
+            // The rate jumps.
+            _ if over.is_zero() => {}
+            (0, 0) => phases.extend((!phases.is_empty()).then(|| hold(over))),
+            _ if target == present => phases.push(Arrivals::even(to, over).write()),
+            _ => phases.push(Arrivals::between(from, to, over).write()),
         }
         present = target;
     }

@@ -139,17 +139,15 @@ fn ours(metric: &str, value: &str, kinds: Kinds) -> Option<(String, &'static str
         };
         return Some((format!("{latency}.{value}"), "ms"));
     }
-    let name = match (metric, value) {
-        ("http_reqs", "count") if requests => "http.started",
-        ("http_reqs", "rate") if requests => return Some(("http.rate_mean".to_owned(), "/s")),
-        ("iterations", "count") => "users.iterations",
-        ("ws_sessions", "count") if sessions => "connect.ok",
-        ("ws_msgs_sent", "count") if sessions => "message.sent",
-        ("ws_msgs_sent", "rate") if sessions && !answers => {
-            return Some(("message.rate_mean".to_owned(), "/s"));
-        }
-        ("ws_msgs_received", "count") if sessions => "message.received",
+    let (name, unit) = match (metric, value) {
+        ("http_reqs", "count") if requests => ("http.started", ""),
+        ("http_reqs", "rate") if requests => ("http.rate_mean", "/s"),
+        ("iterations", "count") => ("users.iterations", ""),
+        ("ws_sessions", "count") if sessions => ("connect.ok", ""),
+        ("ws_msgs_sent", "count") if sessions => ("message.sent", ""),
+        ("ws_msgs_sent", "rate") if sessions && !answers => ("message.rate_mean", "/s"),
+        ("ws_msgs_received", "count") if sessions => ("message.received", ""),
         _ => return None,
     };
-    Some((name.to_owned(), ""))
+    Some((name.to_owned(), unit))
 }

@@ -219,8 +219,11 @@ impl ArtilleryReport {
             let is_count = value >= 0.0 && value.fract() == 0.0;
             if !is_count && CounterUse::of(name) != CounterUse::Unused {
                 let label = "expected a whole number, not less than zero";
-                translator.mistake(&key_place(text, name), format!("`{name}` is {value}"), label);
-                return;
+                return translator.mistake(
+                    &key_place(text, name),
+                    format!("`{name}` is {value}"),
+                    label,
+                );
             }
         }
         if !self.aggregate.rates.is_empty() {

@@ -120,8 +120,7 @@ impl Points {
         let (at, value) = match line.moment_and_value() {
             Ok(known) => known,
             Err((title, label)) => {
-                translator.mistake(span, title, label);
-                return;
+                return translator.mistake(span, title, label);
             }
         };
         let tags = line.data.tags.clone().unwrap_or_default();
@@ -138,8 +137,7 @@ impl Points {
         }
         if value < 0.0 {
             let label = "expected a count, or a time in milliseconds, not less than zero";
-            translator.mistake(span, format!("`{name}` is {value}"), label);
-            return;
+            return translator.mistake(span, format!("`{name}` is {value}"), label);
         }
         if let MetricUse::Step(step) = metric
             && is_longer_than_histogram(value)
@@ -156,8 +154,7 @@ impl Points {
         let (first, last) = (first.min(at), last.max(at));
         let ms = (last.0 - first.0).cast_unsigned() / 1_000;
         if let Some((title, label)) = mistake_of_length(ms) {
-            translator.mistake(span, title, label);
-            return;
+            return translator.mistake(span, title, label);
         }
         self.times = Some((first, last));
         self.all.push(Point { at, metric, value });

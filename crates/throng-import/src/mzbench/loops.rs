@@ -47,7 +47,7 @@ pub(super) fn translate(
         body.extend(user.leave_turn(&call.body));
         user.is_paced = was_paced;
         if call.body.iter().any(requests) {
-            user.goes_on_after_errors();
+            user.goes_on = true;
         }
         cx.translator.translated(&expr.span, "loop");
         steps.push(turns(&options, body));

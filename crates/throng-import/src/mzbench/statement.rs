@@ -23,7 +23,7 @@ pub(super) struct UserSteps {
     /// Times that the statements take, one after another.
     times: Vec<Amount>,
     /// Whether something follows a request that may have failed.
-    goes_on: bool,
+    pub(super) goes_on: bool,
     /// Whether the statement is in a paced loop.
     pub(super) is_paced: bool,
     /// Whether another statement than a request follows in the same list.
@@ -91,7 +91,7 @@ impl UserSteps {
 
     /// Adds to the time that the steps take.
     pub(super) fn takes(&mut self, time: Amount, depth: usize) {
-        if depth == 0 && value_is_positive(&time) {
+        if depth == 0 && time.value > 0.0 {
             self.times.push(time);
         }
     }
@@ -243,15 +243,6 @@ impl UserSteps {
         self.takes(amount.clone(), depth);
         vec![step::wait(amount.text)]
     }
-
-    /// Marks that steps follow a request that may have failed.
-    pub(super) fn goes_on_after_errors(&mut self) {
-        self.goes_on = true;
-    }
-}
-
-pub(super) fn value_is_positive(amount: &Amount) -> bool {
-    amount.value > 0.0
 }
 
 /// Reports whether a statement opens or closes the connection.

@@ -24,8 +24,7 @@ pub(super) struct Answer {
 impl Answer {
     /// Reports whether it looks at more than the head of an answer of HTTP.
     pub(super) fn looks_at_body(&self) -> bool {
-        let is_header = |place: &Yaml| place.entries().iter().any(|(key, _)| key == "header");
-        self.regex.is_some() || self.captures.iter().any(|(_, place)| !is_header(place))
+        self.regex.is_some() || self.captures.iter().any(|(_, place)| !place.has_key("header"))
     }
 }
 
@@ -188,8 +187,11 @@ impl<'d> StepsReader<'_, '_, 'd> {
             forms.iter().filter_map(|form| Some((*form, element.get(form)?))).collect();
         if given.len() > 1 {
             let label = format!("expected one of {}", forms.join(", "));
-            self.translator.mistake(&given[1].1.span, "this variable has two sources", label);
-            return;
+            return self.translator.mistake(
+                &given[1].1.span,
+                "this variable has two sources",
+                label,
+            );
         }
         let (form, place) = match given.into_iter().next() {
             Some(("re", value)) if self.has_no_group(&value) => {
@@ -210,8 +212,7 @@ impl<'d> StepsReader<'_, '_, 'd> {
         let (place, how) = match place {
             Ok(place) => place,
             Err(remedy) => {
-                self.translator.not_supported(&span, construct, remedy);
-                return;
+                return self.translator.not_supported(&span, construct, remedy);
             }
         };
         let decodes = element.value("decode") == Some("html_entities");

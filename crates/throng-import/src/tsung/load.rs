@@ -154,8 +154,11 @@ impl<'d> Load<'d> {
             last = last.max(at * unit_seconds(unit));
         }
         if last > SECONDS_MAX {
-            translator.mistake(&users[0].span(), "`start_time` is too late", "expected a year");
-            return;
+            return translator.mistake(
+                &users[0].span(),
+                "`start_time` is too late",
+                "expected a year",
+            );
         }
         if !self.phases.is_empty() {
             let remedy = "a scenario has no single users beside its arrivals; run them as a \

@@ -60,7 +60,7 @@ impl<'d> Sessions<'d> {
             let label = "expected a `session` in it";
             translator.mistake(&sessions.span(), "there is no session", label);
         }
-        check_sum(translator, &all);
+        check_shares(translator, all.iter().map(|session| (session.element, session.share)));
         if translator.mistakes.len() == mistakes && !setups.is_empty() {
             set_up(translator, &mut all, setups);
         }
@@ -230,11 +230,6 @@ fn has_no_retries(root: Element<'_>) -> bool {
     let options = root.child("options").into_iter().flat_map(Element::elements);
     let of_retries = options.filter(|option| option.value("name") == Some("max_retries"));
     of_retries.last().and_then(|option| option.value("value")) == Some("0")
-}
-
-/// Checks that probabilities are one hundred together, and that all sessions have such.
-fn check_sum(translator: &mut Translator<'_>, all: &[Written<'_>]) {
-    check_shares(translator, all.iter().map(|session| (session.element, session.share)));
 }
 
 fn check_shares<'d>(

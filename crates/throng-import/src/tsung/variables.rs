@@ -8,7 +8,6 @@ use crate::data_file::DataFile;
 use crate::names::{NameSet, in_letters, is_reserved};
 use crate::text::{append, escape};
 use crate::translator::Translator;
-use crate::yaml::Yaml;
 
 /// The data files of the scenario, which all sessions share.
 #[derive(Debug)]
@@ -73,10 +72,9 @@ impl<'d> Tables<'d> {
         Some(name)
     }
 
-    /// Returns `data` of the scenario.
-    pub(super) fn write(&self) -> Option<Yaml> {
-        let table = |table: &Table<'_>| (table.name.clone(), table.file.write());
-        (!self.tables.is_empty()).then(|| Yaml::map(self.tables.iter().map(table)))
+    /// Returns the files by their names.
+    pub(super) fn into_files(self) -> Vec<(String, DataFile)> {
+        self.tables.into_iter().map(|table| (table.name, table.file)).collect()
     }
 }
 

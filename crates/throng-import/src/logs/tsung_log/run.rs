@@ -178,8 +178,7 @@ impl TsungRun {
         let value = if name == "connected" { value.max(0.0) } else { value };
         let Some(total) = count_of(value) else {
             let label = "expected a whole number, not less than zero";
-            translator.mistake(span, format!("`{name}` is no count"), label);
-            return;
+            return translator.mistake(span, format!("`{name}` is no count"), label);
         };
         match name {
             "users" => self.users = total,
@@ -213,8 +212,7 @@ impl TsungRun {
         if sample.total() < before.total || sample.count_before < before.total {
             let (was, is) = (before.total, sample.count_before);
             let title = format!("`{name}` had {was} values before, and this line says {is}");
-            translator.mistake(span, title, TWO_LOGS);
-            return;
+            return translator.mistake(span, title, TWO_LOGS);
         }
         if sample.count_before > before.total {
             lines.add("missing dump", span, || {
