@@ -179,7 +179,6 @@ impl LoadInterval {
         let counters = &self.counters;
         match operation {
             Operation::Message => counters.messages_sent + counters.messages_expected > 0,
-            Operation::Push => counters.pushes_sent > 0,
             Operation::Broadcast => self.probe.intended > 0,
             other => other.counts(counters).is_some_and(|counts| counts.started > 0),
         }

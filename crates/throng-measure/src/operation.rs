@@ -1,6 +1,7 @@
 //! The operations of users that are measured, each in one row: constant, name in run files and
 //! thresholds, its words, from which time on it is slow, how its waits are counted, and the
-//! counters of how it began and ended.
+//! counters whose sum closes: begun, ended as expected, ended otherwise, without an end, and where
+//! it is so without asking for an answer.
 //!
 //! What counts, shows, compares or explains operations walks this table. A value for each of them
 //! is a [`PerOperation`].
@@ -24,21 +25,23 @@ pub struct OperationCounts {
     pub failed: u64,
     /// Without an end when the user was stopped.
     pub waiting: u64,
+    /// Begun without asking for an answer: they have no other end.
+    pub without_answer: u64,
 }
 
 impl OperationCounts {
     /// Reports whether each operation that began has ended in exactly one way.
     pub fn is_closed(&self) -> bool {
-        self.started == self.ok + self.failed + self.waiting
+        self.started == self.ok + self.failed + self.waiting + self.without_answer
     }
 }
 
 macro_rules! operations {
     ($(
         $(#[doc = $doc:literal])+
-        $operation:ident = $name:literal, $many:literal, short $short:literal $short_many:literal,
-        slow $slow_us:expr, $waits:ident,
-        counts |$counters:ident| $counts:expr;
+        $operation:ident = $name:literal, $many:literal, $done:literal,
+        short $short:literal $short_many:literal, slow $slow_us:expr, $waits:ident
+        $(, $started:ident = $ok:ident + $failed:ident + $waiting:ident $(+ $without:ident)?)?;
     )+) => {
         /// What a user does and waits for, and what is counted and timed of it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +63,11 @@ macro_rules! operations {
                 match self { $( Self::$operation => $many, )+ }
             }
 
+            /// Returns the word for the end as expected.
+            pub const fn done(self) -> &'static str {
+                match self { $( Self::$operation => $done, )+ }
+            }
+
             /// Returns the words for one and for many of what is counted, where room is short.
             pub const fn short(self) -> [&'static str; 2] {
                 match self { $( Self::$operation => [$short, $short_many], )+ }
@@ -77,9 +85,30 @@ macro_rules! operations {
 
             /// Returns how often it began and how it ended; `None` if other counters say that.
             pub const fn counts(self, counters: &LoadCounters) -> Option<OperationCounts> {
-                match self { $( Self::$operation => { let $counters = counters; $counts } )+ }
+                match self {
+                    $( Self::$operation => operations!(
+                        @counts counters $(, $started $ok $failed $waiting $($without)?)?
+                    ), )+
+                }
+            }
+
+            /// Returns the counter of those that ended as expected; `None` if it is not counted.
+            pub const fn ok_mut(self, counters: &mut LoadCounters) -> Option<&mut u64> {
+                match self { $( Self::$operation => operations!(@ok counters $(, $ok)?), )+ }
             }
         }
+    };
+    (@ok $counters:ident) => { None };
+    (@ok $counters:ident, $ok:ident) => { Some(&mut $counters.$ok) };
+    (@counts $counters:ident) => { None };
+    (@counts $c:ident, $started:ident $ok:ident $failed:ident $waiting:ident $($without:ident)?) => {
+        Some(OperationCounts {
+            started: $c.$started,
+            ok: $c.$ok,
+            failed: $c.$failed,
+            waiting: $c.$waiting,
+            without_answer: 0 $(+ $c.$without)?,
+        })
     };
 }
 
@@ -98,57 +127,32 @@ const SLOW_US: u64 = 100_000;
 
 operations! {
     /// A connect, the upgrade of a WebSocket included.
-    Connect = "connect", "connects", short "connect" "connects",
+    Connect = "connect", "connects", "connected", short "connect" "connects",
         slow SLOW_US, Unanswered,
-        counts |c| Some(OperationCounts {
-            started: c.connects_started,
-            ok: c.connects_ok,
-            failed: c.connects_failed,
-            waiting: c.connects_waiting,
-        });
+        connects_started = connects_ok + connects_failed + connects_waiting;
     /// The part of a connect until TCP is established; of WebSockets only.
-    Tcp = "tcp", "TCP handshakes", short "handshake" "handshakes",
-        slow SLOW_US, Unanswered, counts |_c| None;
+    Tcp = "tcp", "TCP handshakes", "established", short "handshake" "handshakes",
+        slow SLOW_US, Unanswered;
     /// A message and its answer.
-    Message = "message", "messages", short "message" "messages",
+    Message = "message", "messages", "answered", short "message" "messages",
         slow SLOW_US, Unanswered,
-        counts |c| Some(OperationCounts {
-            started: c.messages_expected,
-            ok: c.messages_answered,
-            failed: c.messages_failed,
-            waiting: c.messages_waiting,
-        });
+        messages_expected = messages_answered + messages_failed + messages_waiting;
     /// A join of a channel.
-    Join = "join", "joins", short "join" "joins",
+    Join = "join", "joins", "joined", short "join" "joins",
         slow SLOW_US, Unanswered,
-        counts |c| Some(OperationCounts {
-            started: c.joins_started,
-            ok: c.joins_ok,
-            failed: c.joins_failed,
-            waiting: c.joins_waiting,
-        });
+        joins_started = joins_ok + joins_failed + joins_waiting;
     /// A push that asks for a reply.
-    Push = "push", "pushes", short "push" "pushes",
+    Push = "push", "pushes", "pushed", short "push" "pushes",
         slow SLOW_US, Unanswered,
-        counts |c| Some(OperationCounts {
-            started: c.pushes_sent.saturating_sub(c.pushes_without_reply),
-            ok: c.pushes_ok,
-            failed: c.pushes_failed,
-            waiting: c.pushes_waiting,
-        });
+        pushes_sent = pushes_ok + pushes_failed + pushes_waiting + pushes_without_reply;
     /// An HTTP request.
-    Http = "http", "HTTP requests", short "request" "requests",
+    Http = "http", "HTTP requests", "answered", short "request" "requests",
         slow SLOW_US, Unanswered,
-        counts |c| Some(OperationCounts {
-            started: c.http_started,
-            ok: c.http_ok,
-            failed: c.http_failed,
-            waiting: c.http_waiting,
-        });
+        http_started = http_ok + http_failed + http_waiting;
     /// A probe: one message to all users of a topic. A delivery to all users takes as long as
     /// sending to all does, which for many users is more than an answer takes.
-    Broadcast = "broadcast", "broadcasts", short "broadcast" "deliveries",
-        slow 10 * SLOW_US, Probe, counts |_c| None;
+    Broadcast = "broadcast", "broadcasts", "delivered", short "broadcast" "deliveries",
+        slow 10 * SLOW_US, Probe;
 }
 
 impl Operation {
@@ -159,6 +163,12 @@ impl Operation {
     /// Returns the operation of this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
+    }
+
+    /// Returns the operations whose beginnings and ends are counted.
+    pub fn counted() -> impl Iterator<Item = Self> {
+        let none = LoadCounters::default();
+        Self::ALL.into_iter().filter(move |operation| operation.counts(&none).is_some())
     }
 
     /// Returns the operations whose waits without an answer are counted.
@@ -250,28 +260,28 @@ impl Serialize for PerOperation<Histogram> {
 }
 
 /// Operations that only a newer version knows are passed over.
-impl<'de> Deserialize<'de> for PerOperation<Histogram> {
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for PerOperation<T> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Histograms;
-        impl<'de> Visitor<'de> for Histograms {
-            type Value = PerOperation<Histogram>;
+        struct ByName<T>(PerOperation<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ByName<T> {
+            type Value = PerOperation<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("histograms by operation")
+                f.write_str("values by operation")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut histograms = PerOperation::default();
+                let Self(mut values) = self;
                 while let Some(name) = map.next_key::<String>()? {
                     match Operation::named(&name) {
-                        Some(operation) => histograms[operation] = map.next_value()?,
+                        Some(operation) => values[operation] = map.next_value()?,
                         None => _ = map.next_value::<IgnoredAny>()?,
                     }
                 }
-                Ok(histograms)
+                Ok(values)
             }
         }
-        from.deserialize_map(Histograms)
+        from.deserialize_map(ByName(Self::of(|_| T::default())))
     }
 }
 
@@ -322,7 +332,7 @@ mod tests {
             assert!(counts.is_closed(), "{operation}: {counts:?}");
             started.push(counts.started);
         }
-        assert_eq!(started, [6, 60, 600, 6_000, 60_000]);
+        assert_eq!(started, [6, 60, 600, 6_007, 60_000]);
         assert!(!OperationCounts { started: 1, ..OperationCounts::default() }.is_closed());
     }
 

@@ -65,7 +65,7 @@ use throng_base::units::{brief_count, brief_micros};
 use throng_measure::runfile::{ImportedFrom, ReadError, RunEndReason, RunFile, RunFileReader};
 use throng_measure::{
     ClassCounters, ExchangeSummary, Grade, LatencyStats, LatencySummary, LatencyTotal, Operation,
-    Tally, Validity,
+    PerOperation, Tally, Validity,
 };
 
 pub use cues::CueSummary;
@@ -78,8 +78,7 @@ pub use limits::LimitSummary;
 pub use machines::{LostTime, RunMachineSummary};
 pub use memory::MEMORY_CONNECTIONS_MIN;
 pub use operations::{
-    BroadcastSummary, HeartbeatSummary, JoinSummary, MessageSummary, OperationSummary, PushSummary,
-    RulesSummary,
+    BroadcastSummary, HeartbeatSummary, MessageSummary, OperationSummary, RulesSummary,
 };
 pub(crate) use rates::IntervalGrowth;
 pub use server::ServerSummary;
@@ -111,12 +110,10 @@ pub struct Summary {
     pub deflate: Option<DeflateSummary>,
     /// Messages.
     pub message: MessageSummary,
-    /// Joins of channels, if there were any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub join: Option<JoinSummary>,
-    /// Pushes to channels, if there were any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub push: Option<PushSummary>,
+    /// The operations that have no numbers but those of any operation: joins of channels and pushes
+    /// to them, if there were any.
+    #[serde(flatten)]
+    pub plain: PerOperation<Option<OperationSummary>>,
     /// HTTP requests, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpSummary>,

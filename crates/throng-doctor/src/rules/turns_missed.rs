@@ -1,6 +1,6 @@
 //! Users had no time for all their turns of `every`: each turn took longer than its period.
 
-use throng_measure::{Finding, Grade, Severity, Side};
+use throng_measure::{Finding, Grade, Operation, Severity, Side};
 use throng_report::render::{count, percent};
 
 use super::{FindingClass, Rule, RuleTrait};
@@ -62,18 +62,14 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 /// Returns a sentence about what most users waited for when they left, or `None` if that was no
 /// answer.
 fn longest_wait(run: &RunView<'_>) -> Option<String> {
-    let summary = run.summary;
-    let kinds = [
-        (summary.message.waiting, "a message"),
-        (summary.push.as_ref().map_or(0, |push| push.waiting), "a push"),
-        (summary.http.as_ref().map_or(0, |http| http.waiting), "an HTTP request"),
-        (summary.join.as_ref().map_or(0, |join| join.waiting), "a join"),
-    ];
-    let (waiting, what) = kinds.into_iter().max_by_key(|(waiting, _)| *waiting)?;
+    let waiting = |of| run.summary.operation(of).map_or(0, |of| of.waiting);
+    let most = Operation::requests().max_by_key(|of| waiting(*of))?;
+    let waiting = waiting(most);
     let users = run.samples().last()?.load()?.counters.users_active;
     (waiting > 0 && waiting.saturating_mul(WAITING_ONE_IN) >= users).then(|| {
         let waited = counted(waiting, "user waited", "users waited");
-        format!("When the run ended, {waited} for the answer to {what}.")
+        let article = if most == Operation::Http { "an HTTP" } else { "a" };
+        format!("When the run ended, {waited} for the answer to {article} {}.", most.short()[0])
     })
 }
 

@@ -1,6 +1,6 @@
 //! The server answered, but not as expected.
 
-use throng_measure::{AnswerFault, ErrorKind, Finding, Side};
+use throng_measure::{AnswerFault, ErrorKind, Finding, Operation, Side};
 use throng_report::render::percent;
 
 use super::answer_owner::AnswerOwner;
@@ -197,7 +197,7 @@ const KINDS: &[WrongAnswerKind] = &[
         is_connect: false,
         what: "The server refused {n}",
         noun: ["join", "joins"],
-        of: |run| run.summary.join.as_ref().map_or(0, |join| join.started),
+        of: |run| run.summary.operation(Operation::Join).map_or(0, |join| join.started),
         shows_expected: false,
         remedy: "check the server's reason, and the topic and payload of `join`",
     },
@@ -206,7 +206,7 @@ const KINDS: &[WrongAnswerKind] = &[
         is_connect: false,
         what: "The server refused {n}",
         noun: ["push", "pushes"],
-        of: |run| run.summary.push.as_ref().map_or(0, |push| push.sent),
+        of: |run| run.summary.operation(Operation::Push).map_or(0, |push| push.started),
         shows_expected: false,
         remedy: "check the server's reason, and the event and payload of `push`",
     },
@@ -245,7 +245,7 @@ const KINDS: &[WrongAnswerKind] = &[
         is_connect: false,
         what: "Channels crashed on the server (phx_error) in {n}",
         noun: ["join", "joins"],
-        of: |run| run.summary.join.as_ref().map_or(0, |join| join.ok),
+        of: |run| run.summary.operation(Operation::Join).map_or(0, |join| join.ok),
         shows_expected: false,
         remedy: "find the crash in the server's log",
     },

@@ -210,19 +210,13 @@ impl CoreStats {
         self.classes[usize::from(class)].messages_answered += 1;
     }
 
-    /// Counts a join that was answered ok and records its latency.
-    pub(super) fn count_join(&mut self, from: Instant, timing: AnswerTiming) {
-        self.record(Operation::Join, from, timing);
+    /// Counts an operation that ended as expected and records its latency.
+    pub(super) fn count_done(&mut self, operation: Operation, from: Instant, timing: AnswerTiming) {
+        self.record(operation, from, timing);
+        let Some(ok) = operation.ok_mut(&mut self.counters) else { return };
+        *ok += 1;
         self.arrival.by_own_clock += timing.by_own_clock();
-        self.counters.joins_ok += 1;
-        self.counters.joined += 1;
-    }
-
-    /// Counts a push that was answered ok and records its latency.
-    pub(super) fn count_push(&mut self, from: Instant, timing: AnswerTiming) {
-        self.record(Operation::Push, from, timing);
-        self.arrival.by_own_clock += timing.by_own_clock();
-        self.counters.pushes_ok += 1;
+        self.counters.joined += u64::from(operation == Operation::Join);
     }
 
     /// Counts a connection for HTTP requests. Where it is a connect of the scenario, records its
@@ -252,13 +246,6 @@ impl CoreStats {
             400..500 => &mut counters.http_4xx,
             500.. => &mut counters.http_5xx,
         } += 1;
-    }
-
-    /// Counts an HTTP request that was answered as expected and records its latency.
-    pub(super) fn count_http(&mut self, from: Instant, timing: AnswerTiming) {
-        self.record(Operation::Http, from, timing);
-        self.arrival.by_own_clock += timing.by_own_clock();
-        self.counters.http_ok += 1;
     }
 
     /// Returns the tally of a barrier or signal.

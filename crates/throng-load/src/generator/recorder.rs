@@ -36,9 +36,6 @@ impl Recorder<'_> {
                 stats.classes[usize::from(self.place.class)].users_started += 1;
             }
             Record::End(end) => self.end(end),
-            Record::TcpConnected { from, timing } => {
-                stats.record(Operation::Tcp, from, timing);
-            }
             Record::Connected { from, timing } => {
                 stats.count_connect((from, timing), self.place.class);
                 stats.incidents.connect_succeeded(now);
@@ -53,7 +50,7 @@ impl Recorder<'_> {
                 stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
                 match difference {
-                    None => stats.count_http(from, timing),
+                    None => stats.count_done(Operation::Http, from, timing),
                     Some(HttpDifference::Status) => {
                         stats.statuses.count_unexpected(status);
                         stats.error_log.note(ErrorName::HttpStatus(status), now);
@@ -75,8 +72,7 @@ impl Recorder<'_> {
             Record::Replied { timing, from } | Record::Ponged { timing, from } => {
                 stats.incidents.answered(timing.arrived_at(), from);
             }
-            Record::Joined { from, timing } => stats.count_join(from, timing),
-            Record::Pushed { from, timing } => stats.count_push(from, timing),
+            Record::Done { operation, from, timing } => stats.count_done(operation, from, timing),
             Record::Skipped(message) | Record::SkippedKept(message) => self.note_skipped(message),
             Record::Error(kind) => self.error(kind),
             Record::Sample(sample, scope) => self.sample(&sample, scope),

@@ -3,6 +3,7 @@
 use throng_base::Instant;
 use throng_base::units::{brief_micros, plural};
 use throng_engine::Deadline;
+use throng_measure::Operation;
 
 use super::error_name::ErrorName;
 use super::error_samples::{
@@ -172,13 +173,11 @@ impl TraceFormat<'_> {
             Record::End(IterationEnd::Finished) => one("finished: no step failed"),
             Record::End(IterationEnd::Failed) => one("failed"),
             Record::End(IterationEnd::Cut) => one("cut off before its last step"),
-            Record::TcpConnected { from, .. } => {
-                one(format!("  TCP is established, after {}", micros(*from, now)))
-            }
             Record::Connected { from, .. } => {
                 one(format!("  ok: connected, after {}", micros(*from, now)))
             }
-            Record::HttpConnected { from, .. } => {
+            Record::Done { operation: Operation::Tcp, from, .. }
+            | Record::HttpConnected { from, .. } => {
                 one(format!("  TCP is established, after {}", micros(*from, now)))
             }
             Record::HttpAnswered { difference: None, status, from, .. } => {
@@ -204,8 +203,7 @@ impl TraceFormat<'_> {
                 one(format!("  reply to its request, after {}", micros(*from, now)))
             }
             Record::Ponged { from, .. } => one(format!("  ok: pong, after {}", micros(*from, now))),
-            Record::Joined { .. } => one("  ok: joined"),
-            Record::Pushed { .. } => one("  ok: pushed"),
+            Record::Done { operation, .. } => one(format!("  ok: {}", operation.done())),
             Record::Skipped(message) | Record::SkippedKept(message) => {
                 let excerpt = self.excerpt().with_values(&state.values);
                 one(format!("  skipped: {}", self.difference(pc, *message, excerpt)))

@@ -133,7 +133,7 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     if !cx.handshake().deflate.is_empty() {
         cx.count(|c| c.deflate_offered += 1);
     }
-    cx.record(Record::TcpConnected { from, timing });
+    cx.record(Record::Done { operation: Operation::Tcp, from, timing });
     send_upgrade_request(cx)
 }
 

@@ -73,7 +73,7 @@ pub(crate) fn sent(cx: &mut UserContext<'_>, join_ref: u32, topic: u16, receives
 
 /// Notes that the server has answered the join of `from` ok.
 pub(crate) fn answered(cx: &mut UserContext<'_>, join_ref: u32, from: Instant) {
-    cx.record(Record::Joined { from, timing: cx.timing() });
+    cx.record(Record::Done { operation: Operation::Join, from, timing: cx.timing() });
     named::succeed(cx, Some(from), cx.timing());
     if let Some(channel) = cx.user.channels.of_join(join_ref) {
         channel.joined = true;

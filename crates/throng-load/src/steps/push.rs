@@ -122,6 +122,6 @@ pub(crate) fn sent(cx: &mut UserContext<'_>, awaits_reply: bool) {
 
 /// Notes that the server has answered the push of `from` ok.
 pub(crate) fn answered(cx: &mut UserContext<'_>, from: Instant) {
-    cx.record(Record::Pushed { from, timing: cx.timing() });
+    cx.record(Record::Done { operation: Operation::Push, from, timing: cx.timing() });
     named::succeed(cx, Some(from), cx.timing());
 }

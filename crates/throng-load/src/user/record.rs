@@ -20,8 +20,6 @@ pub(crate) enum Record<'a> {
     Begin,
     /// It ends.
     End(IterationEnd),
-    /// TCP's part of a WebSocket's connect succeeded.
-    TcpConnected { from: Instant, timing: AnswerTiming },
     /// A connect succeeded.
     Connected { from: Instant, timing: AnswerTiming },
     /// A connection for HTTP requests was established.
@@ -51,10 +49,9 @@ pub(crate) enum Record<'a> {
     Replied { from: Instant, timing: AnswerTiming },
     /// The pong to a ping arrived.
     Ponged { from: Instant, timing: AnswerTiming },
-    /// A join was answered ok.
-    Joined { from: Instant, timing: AnswerTiming },
-    /// A push was answered ok.
-    Pushed { from: Instant, timing: AnswerTiming },
+    /// An operation ended as expected, of which nothing more is recorded: a join, a push, or TCP's
+    /// part of a WebSocket's connect.
+    Done { operation: Operation, from: Instant, timing: AnswerTiming },
     /// An `expect` skips this message.
     Skipped(IncomingMessage<'a>),
     /// An `expect` skips this message, which arrived before it.

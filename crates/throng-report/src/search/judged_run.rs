@@ -117,8 +117,8 @@ fn without_time_outs(summary: &Summary) -> Summary {
     summary.errors.0.insert(ErrorKind::Connect.into(), connect);
     if errors + connects > 0 {
         summary.users.failed = 0;
-        summary.join.iter_mut().for_each(|join| join.failed = 0);
-        summary.push.iter_mut().for_each(|push| push.failed = 0);
+        let plain = summary.plain.iter_mut().filter_map(|(_, of)| of.as_mut());
+        plain.for_each(|of| of.failed = 0);
         summary.http.iter_mut().for_each(|http| (http.failed, http.retried) = (0, 0));
         summary.steps.iter_mut().for_each(|step| step.errors = 0);
     }

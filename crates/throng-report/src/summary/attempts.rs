@@ -1,5 +1,7 @@
 //! How much users attempted: what errors and costs are divided by.
 
+use throng_measure::Operation;
+
 use super::Summary;
 
 impl Summary {
@@ -14,10 +16,9 @@ impl Summary {
     /// Returns the number of connects, messages, joins, pushes and HTTP requests that were
     /// attempted. A connect for an HTTP request is a part of the request.
     pub fn attempts(&self) -> u64 {
-        let joins = self.join.as_ref().map_or(0, |join| join.started);
-        let pushes = self.push.as_ref().map_or(0, |push| push.sent);
+        let plain = self.plain.iter().filter_map(|(_, of)| Some(of.as_ref()?.started));
         let messages = self.message.sent.max(self.message.expected).max(self.message.answered);
-        let requests = joins + pushes + self.http_requests();
+        let requests = plain.sum::<u64>() + self.http_requests();
         self.connect_steps() + messages + self.message.sends_waiting + requests
     }
 
@@ -46,7 +47,7 @@ impl Summary {
     /// alone.
     pub fn unit_of_work(&self) -> &'static str {
         let is_silent = self.message.sent == 0 && self.message.answered == 0;
-        let is_http = self.http.is_some() && self.push.is_none() && is_silent;
+        let is_http = self.http.is_some() && self.plain[Operation::Push].is_none() && is_silent;
         if is_http { "request" } else { "message" }
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use throng_measure::runfile::{Ceiling, RunEnd, RunEndReason, RunHeader};
 use throng_measure::validity::{Grade, MissingMachine, ValidityFacts};
 use throng_measure::{
-    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, Operation, RunEventKind,
-    Validity,
+    Histogram, Interval, LatencyStats, LatencySummary, LatencyTotal, Operation, PerOperation,
+    RunEventKind, Validity,
 };
 
 use load::LoadFold;
@@ -25,9 +25,9 @@ use super::server::ServerFold;
 use super::step_summary::StepFolds;
 use super::{
     ArrivalsSummary, BroadcastSummary, ConnectSummary, CueSummary, DeflateSummary,
-    GeneratorSummary, HeartbeatSummary, HttpSummary, JoinSummary, LimitSummary, MachineSummary,
-    MessageSummary, PushSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary,
-    TurnsSummary, UsersSummary,
+    GeneratorSummary, HeartbeatSummary, HttpSummary, LimitSummary, MachineSummary, MessageSummary,
+    OperationSummary, RulesSummary, RunSummary, SCHEMA, StepSummary, Summary, TurnsSummary,
+    UsersSummary,
 };
 use crate::Threshold;
 
@@ -153,10 +153,10 @@ impl SummaryFold {
         let arrivals = ArrivalsSummary { intended, achieved, ratio };
         let lag_us = LatencySummary::from(&self.load.lag);
         let (connect, message) = (self.connect(missing), self.message());
-        let (join, push, broadcast) = (self.join(), self.push(), self.broadcast());
-        let http = self.http();
-        let of_users =
-            Summary { connect, message, join, push, http, broadcast, ..Summary::default() };
+        let plain = |of: Operation| of.is_plain().then(|| self.operation(of)).flatten();
+        let (plain, broadcast) = (PerOperation::of(plain), self.broadcast());
+        let http = self.operation(Operation::Http).map(|of| HttpSummary::of(last, of));
+        let of_users = Summary { connect, message, plain, http, broadcast, ..Summary::default() };
         let facts = ValidityFacts {
             latencies: self.shown_latencies(&of_users),
             // A line that could not be written whole is lost for the writer and torn for the
@@ -348,48 +348,23 @@ impl SummaryFold {
         })
     }
 
-    fn join(&self) -> Option<JoinSummary> {
-        let counters = &self.load.last.counters;
-        let clocks = self.clocks(Operation::Join);
-        (counters.joins_started > 0).then(|| JoinSummary {
-            started: counters.joins_started,
-            ok: counters.joins_ok,
-            failed: counters.joins_failed,
-            waiting: counters.joins_waiting,
-            rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Join]),
-            rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Join]),
-            latency_us: clocks.latency_us(),
-            seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.times.unanswered[Operation::Join]).into(),
-            judged_us: clocks.judged_us(&self.load.times.unanswered[Operation::Join]),
-        })
-    }
-
-    fn push(&self) -> Option<PushSummary> {
-        let counters = &self.load.last.counters;
-        let clocks = self.clocks(Operation::Push);
-        (counters.pushes_sent > 0).then(|| PushSummary {
-            sent: counters.pushes_sent,
-            ok: counters.pushes_ok,
-            failed: counters.pushes_failed,
-            waiting: counters.pushes_waiting,
-            rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Push]),
-            rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Push]),
-            latency_us: clocks.latency_us(),
-            seen_us: clocks.seen.into(),
-            unanswered_us: (&self.load.times.unanswered[Operation::Push]).into(),
-            judged_us: clocks.judged_us(&self.load.times.unanswered[Operation::Push]),
-        })
-    }
-
-    fn http(&self) -> Option<HttpSummary> {
+    /// Returns the numbers of an operation; `None` if none has begun.
+    fn operation(&self, operation: Operation) -> Option<OperationSummary> {
         let LoadFold { last, times, .. } = &self.load;
-        let clocks = self.clocks(Operation::Http);
-        let rates = [
-            rate_most(&self.growths, |one| one.ok[Operation::Http]),
-            rate_mean(&self.growths, |one| one.ok[Operation::Http]),
-        ];
-        HttpSummary::of(last, &clocks, &times.unanswered[Operation::Http], rates)
+        let counts = operation.counts(&last.counters).filter(|counts| counts.started > 0)?;
+        let (clocks, unanswered) = (self.clocks(operation), &times.unanswered[operation]);
+        Some(OperationSummary {
+            started: counts.started,
+            ok: counts.ok,
+            failed: counts.failed,
+            waiting: counts.waiting,
+            rate_most: rate_most(&self.growths, |growth| growth.ok[operation]),
+            rate_mean: rate_mean(&self.growths, |growth| growth.ok[operation]),
+            latency_us: clocks.latency_us(),
+            seen_us: clocks.seen.into(),
+            unanswered_us: unanswered.into(),
+            judged_us: clocks.judged_us(unanswered),
+        })
     }
 
     fn heartbeat(&self) -> Option<HeartbeatSummary> {

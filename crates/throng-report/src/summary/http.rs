@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use throng_measure::http_status::StatusRange;
-use throng_measure::{Histogram, LatencySummary, LoadInterval, Tally};
+use throng_measure::{LatencySummary, LoadInterval, Tally};
 
-use super::clocks::Clocks;
+use super::OperationSummary;
 
 /// HTTP requests.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,20 +73,15 @@ impl HttpSummary {
         }
     }
 
-    /// Returns the summary of the requests that `load` counts, if there were any. `rates` are the
-    /// highest and the mean of those that were answered as expected.
-    pub(super) fn of(
-        load: &LoadInterval,
-        clocks: &Clocks<'_>,
-        unanswered: &Histogram,
-        [rate_most, rate_mean]: [Option<f64>; 2],
-    ) -> Option<Self> {
+    /// Returns the summary of the requests that `load` counts, with the numbers that any operation
+    /// has.
+    pub(super) fn of(load: &LoadInterval, of: OperationSummary) -> Self {
         let counters = &load.counters;
-        (counters.http_started > 0).then(|| Self {
-            started: counters.http_started,
-            ok: counters.http_ok,
-            failed: counters.http_failed,
-            waiting: counters.http_waiting,
+        Self {
+            started: of.started,
+            ok: of.ok,
+            failed: of.failed,
+            waiting: of.waiting,
             retried: counters.http_retried,
             incomplete: counters.http_incomplete,
             connects: counters.http_connects,
@@ -97,12 +92,12 @@ impl HttpSummary {
             status_3xx: counters.http_3xx,
             status_4xx: counters.http_4xx,
             status_5xx: counters.http_5xx,
-            rate_most,
-            rate_mean,
-            latency_us: clocks.latency_us(),
-            seen_us: clocks.seen.into(),
-            unanswered_us: unanswered.into(),
-            judged_us: clocks.judged_us(unanswered),
-        })
+            rate_most: of.rate_most,
+            rate_mean: of.rate_mean,
+            latency_us: of.latency_us,
+            seen_us: of.seen_us,
+            unanswered_us: of.unanswered_us,
+            judged_us: of.judged_us,
+        }
     }
 }

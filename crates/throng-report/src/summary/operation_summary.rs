@@ -1,13 +1,17 @@
 //! What a summary has of one operation, whichever it is.
 
-use throng_measure::Operation;
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use throng_measure::{Operation, PerOperation};
 
 use super::Summary;
 use super::operations::OperationSummary;
 
 macro_rules! operation {
-    ($of:expr, $ok:expr, $failed:expr) => {
+    ($of:expr, $started:expr, $ok:expr, $failed:expr) => {
         OperationSummary {
+            started: $started,
             ok: $ok,
             failed: $failed,
             waiting: $of.waiting,
@@ -15,6 +19,7 @@ macro_rules! operation {
             rate_mean: $of.rate_mean,
             latency_us: $of.latency_us,
             seen_us: $of.seen_us,
+            unanswered_us: $of.unanswered_us,
             judged_us: $of.judged_us,
         }
     };
@@ -25,37 +30,36 @@ impl Summary {
     pub fn operation(&self, operation: Operation) -> Option<OperationSummary> {
         let (connect, message) = (&self.connect, &self.message);
         Some(match operation {
-            Operation::Connect => operation!(connect, connect.ok, connect.failed.total()),
+            Operation::Connect => {
+                operation!(connect, connect.intended, connect.ok, connect.failed.total())
+            }
             Operation::Tcp => OperationSummary {
                 latency_us: connect.tcp_latency_us,
                 seen_us: connect.tcp_latency_us,
                 judged_us: connect.tcp_judged_us,
-                ..operation!(connect, connect.ok, 0)
+                ..operation!(connect, connect.intended, connect.ok, 0)
             },
-            Operation::Message => operation!(message, message.answered, message.failed),
-            Operation::Join => {
-                self.join.as_ref().map(|join| operation!(join, join.ok, join.failed))?
-            }
-            Operation::Push => {
-                self.push.as_ref().map(|push| operation!(push, push.ok, push.failed))?
+            Operation::Message => {
+                operation!(message, message.expected, message.answered, message.failed)
             }
             Operation::Http => {
-                self.http.as_ref().map(|http| operation!(http, http.ok, http.failed))?
+                let http = self.http.as_ref()?;
+                operation!(http, http.started, http.ok, http.failed)
             }
             Operation::Broadcast => {
                 let broadcast = self.broadcast.as_ref()?;
                 OperationSummary {
+                    started: broadcast.counters.expected,
                     ok: broadcast.counters.delivered,
                     failed: broadcast.counters.missing,
-                    waiting: 0,
-                    rate_most: None,
-                    rate_mean: None,
                     latency_us: broadcast.latency_us,
                     seen_us: broadcast.seen_us,
                     // The probe accounts for its missing deliveries itself.
                     judged_us: broadcast.latency_us,
+                    ..OperationSummary::default()
                 }
             }
+            plain => self.plain[plain]?,
         })
     }
 
@@ -63,5 +67,38 @@ impl Summary {
     pub fn operations(&self) -> impl Iterator<Item = (Operation, OperationSummary)> {
         let whole = Operation::ALL.into_iter().filter(|operation| *operation != Operation::Tcp);
         whole.filter_map(|operation| Some((operation, self.operation(operation)?)))
+    }
+}
+
+impl Operation {
+    /// Reports whether a summary has of it what it has of any operation, and no more.
+    pub(super) const fn is_plain(self) -> bool {
+        !matches!(self, Self::Connect | Self::Tcp | Self::Message | Self::Http | Self::Broadcast)
+    }
+
+    /// Returns the name of the number of those that have begun.
+    const fn begun(self) -> &'static str {
+        match self {
+            Self::Push => "sent",
+            _ => "started",
+        }
+    }
+}
+
+/// JSON has the operations that the run has, by their names.
+impl Serialize for PerOperation<Option<OperationSummary>> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Written<'a> {
+            #[serde(flatten)]
+            begun: BTreeMap<&'a str, u64>,
+            #[serde(flatten)]
+            of: &'a OperationSummary,
+        }
+        to.collect_map(self.iter().filter_map(|(operation, of)| {
+            let of = of.as_ref()?;
+            let begun = [(operation.begun(), of.started)].into();
+            Some((operation.name(), Written { begun, of }))
+        }))
     }
 }

@@ -1,11 +1,16 @@
-//! What users do once they are connected: messages, joins, pushes, heartbeats, and probes.
+//! What users do: the numbers of any operation, and those that only messages, heartbeats and probes
+//! have.
 
 use serde::{Deserialize, Serialize};
 use throng_measure::{LatencySummary, ProbeCounters, ProbeReport};
 
 /// The numbers of one operation in a summary.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OperationSummary {
+    /// Begun.
+    #[serde(skip_serializing, alias = "sent")]
+    pub started: u64,
     /// Ended as expected.
     pub ok: u64,
     /// Ended otherwise.
@@ -18,9 +23,11 @@ pub struct OperationSummary {
     pub rate_mean: Option<f64>,
     /// Time from the intended moment until the answer arrived.
     pub latency_us: LatencySummary,
-    /// Time from the intended moment until the generator read the answer.
+    /// Time from the intended moment until the generator read the answer: larger if it read late.
     pub seen_us: LatencySummary,
-    /// The latency with the waits that no answer ended, as a threshold compares it.
+    /// Waits for an answer that never came.
+    pub unanswered_us: LatencySummary,
+    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
 }
 
@@ -75,58 +82,6 @@ impl MessageSummary {
     pub fn doubtful_share(&self) -> f64 {
         (self.doubtful + self.out_of_step) as f64 / self.answered.max(1) as f64
     }
-}
-
-/// Joins of channels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct JoinSummary {
-    /// Joins begun.
-    pub started: u64,
-    /// Joins answered ok.
-    pub ok: u64,
-    /// Joins refused, or not answered in time, or that lost their connection.
-    pub failed: u64,
-    /// Joins without an answer when their user was stopped.
-    pub waiting: u64,
-    /// Joins answered ok per second in the best second.
-    pub rate_most: Option<f64>,
-    /// Joins answered ok per second.
-    pub rate_mean: Option<f64>,
-    /// Time from the intended moment until the answer arrived.
-    pub latency_us: LatencySummary,
-    /// Time from the intended moment until the generator read the answer: larger if it read late.
-    pub seen_us: LatencySummary,
-    /// Waits for an answer that never came.
-    pub unanswered_us: LatencySummary,
-    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
-    pub judged_us: LatencySummary,
-}
-
-/// Pushes to channels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PushSummary {
-    /// Pushes sent.
-    pub sent: u64,
-    /// Pushes answered ok.
-    pub ok: u64,
-    /// Pushes refused, or not answered in time, or that lost their connection.
-    pub failed: u64,
-    /// Pushes without an answer when their user was stopped.
-    pub waiting: u64,
-    /// Pushes answered ok per second in the best second.
-    pub rate_most: Option<f64>,
-    /// Pushes answered ok per second.
-    pub rate_mean: Option<f64>,
-    /// Time from the intended moment until the answer arrived.
-    pub latency_us: LatencySummary,
-    /// Time from the intended moment until the generator read the answer: larger if it read late.
-    pub seen_us: LatencySummary,
-    /// Waits for an answer that never came.
-    pub unanswered_us: LatencySummary,
-    /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
-    pub judged_us: LatencySummary,
 }
 
 /// Heartbeats.

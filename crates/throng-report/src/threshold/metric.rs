@@ -12,10 +12,13 @@ use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
 use crate::Summary;
-use crate::summary::{HttpSummary, StepSummary};
+use crate::summary::{HttpSummary, OperationSummary, StepSummary};
 
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;
+
+/// Returns a number of an operation; `None` if it was not measured.
+type ValueOfOperation = fn(&OperationSummary) -> Option<f64>;
 
 /// The latency of a threshold: of an operation, of the generator's own steps, or of the steps of a
 /// name.
@@ -44,6 +47,7 @@ pub(super) enum Measurement {
 pub(super) enum Metric {
     Latency(LatencyOf, Statistic),
     Fixed(Unit, ValueOf),
+    OfOperation(Operation, Unit, ValueOfOperation),
     Errors,
     ErrorsOfKind(String),
     /// Answers to HTTP requests with another status than expected.
@@ -67,6 +71,9 @@ impl Metric {
         }
         if let Some((_, unit, get)) = FIXED.iter().find(|(known, ..)| *known == name) {
             return Some(Self::Fixed(*unit, *get));
+        }
+        if let Some((_, metric)) = of_operations().find(|(known, _)| known == name) {
+            return Some(metric);
         }
         let latency = LatencyOf::all().find_map(|latency| {
             let statistic = name.strip_prefix(&latency.name())?.strip_prefix('.')?;
@@ -109,7 +116,7 @@ impl Metric {
     pub(super) fn unit(&self, limit: &str) -> Unit {
         match self {
             Self::Latency(..) => Unit::Micros,
-            Self::Fixed(unit, _) => *unit,
+            Self::Fixed(unit, _) | Self::OfOperation(_, unit, _) => *unit,
             Self::Step(_, figure) => figure.unit(limit),
             Self::FailedConnects(_) => Unit::Count,
             Self::Errors
@@ -130,6 +137,9 @@ impl Metric {
         let count = match self {
             Self::Latency(latency, statistic) => return latency.measured(*statistic, summary),
             Self::Fixed(_, get) => return get(summary).into(),
+            Self::OfOperation(operation, _, get) => {
+                return summary.operation(*operation).and_then(|of| get(&of)).into();
+            }
             Self::Step(name, figure) => {
                 let step = step_of(summary, name);
                 return step.map_or(Measurement::Nothing, |step| measured_of(*figure, unit, step));
@@ -292,6 +302,7 @@ pub fn names() -> Vec<String> {
     let latencies =
         LatencyOf::all().flat_map(|of| USUAL.map(|statistic| format!("{}.{statistic}", of.name())));
     let fixed = FIXED.iter().map(|(name, ..)| (*name).to_owned());
+    let fixed = fixed.chain(of_operations().map(|(name, _)| name));
     let errors = error_kinds().map(|kind| format!("errors.{kind}"));
     let classes = (2..=5).map(|class| format!("http.{}", StatusRange::Class(class)));
     latencies.chain(["errors".to_owned()]).chain(errors).chain(fixed).chain(classes).collect()
@@ -310,8 +321,31 @@ pub fn value(name: &str, summary: &Summary) -> Option<Option<f64>> {
 /// The name of the generator's own lateness.
 const LAG: &str = "generator.lag";
 
-/// The measurements by name, each with its unit.
-const FIXED: [(&str, Unit, ValueOf); 79] = [
+/// What is measured of each operation that is counted, beside its latency.
+const OF_OPERATION: [(&str, Unit, ValueOfOperation); 6] = [
+    ("ok", Unit::Count, |of| Some(of.ok as f64)),
+    ("failed", Unit::Count, |of| Some(of.failed as f64)),
+    ("waiting", Unit::Count, |of| Some(of.waiting as f64)),
+    ("unanswered", Unit::Count, |of| Some(of.unanswered_us.count as f64)),
+    ("rate_most", Unit::Rate, |of| of.rate_most),
+    ("rate_mean", Unit::Rate, |of| of.rate_mean),
+];
+
+/// Returns the measurements of all operations by name: `join.failed`.
+fn of_operations() -> impl Iterator<Item = (String, Metric)> {
+    Operation::counted().flat_map(|operation| {
+        OF_OPERATION.iter().map(move |(figure, unit, get)| {
+            let figure = match (operation, *figure) {
+                (Operation::Message, "ok") => "answered",
+                (_, figure) => figure,
+            };
+            (format!("{operation}.{figure}"), Metric::OfOperation(operation, *unit, *get))
+        })
+    })
+}
+
+/// The other measurements by name, each with its unit.
+const FIXED: [(&str, Unit, ValueOf); 49] = [
     ("connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
     ("active_most", Unit::Count, |s| Some(s.users.active_most as f64)),
     ("users.connected_most", Unit::Count, |s| Some(s.users.connected_most as f64)),
@@ -322,47 +356,17 @@ const FIXED: [(&str, Unit, ValueOf); 79] = [
     ("users.failed", Unit::Count, |s| Some(s.users.failed as f64)),
     ("users.cut", Unit::Count, |s| Some(s.users.cut as f64)),
     ("users.waiting", Unit::Count, |s| Some(s.users.waiting as f64)),
-    ("connect.ok", Unit::Count, |s| Some(s.connect.ok as f64)),
-    ("connect.waiting", Unit::Count, |s| Some(s.connect.waiting as f64)),
-    ("connect.unanswered", Unit::Count, |s| Some(s.connect.unanswered_us.count as f64)),
-    ("connect.failed", Unit::Count, |s| Some(s.connect.failed.total() as f64)),
-    ("connect.rate_most", Unit::Rate, |s| s.connect.rate_most),
-    ("connect.rate_mean", Unit::Rate, |s| s.connect.rate_mean),
     ("message.sent", Unit::Count, |s| Some(s.message.sent as f64)),
     ("message.expected", Unit::Count, |s| Some(s.message.expected as f64)),
-    ("message.answered", Unit::Count, |s| Some(s.message.answered as f64)),
-    ("message.failed", Unit::Count, |s| Some(s.message.failed as f64)),
-    ("message.waiting", Unit::Count, |s| Some(s.message.waiting as f64)),
-    ("message.unanswered", Unit::Count, |s| Some(s.message.unanswered_us.count as f64)),
     ("message.sends_waiting", Unit::Count, |s| Some(s.message.sends_waiting as f64)),
-    ("message.rate_most", Unit::Rate, |s| s.message.rate_most),
-    ("message.rate_mean", Unit::Rate, |s| s.message.rate_mean),
     ("message.received", Unit::Count, |s| Some(s.message.received as f64)),
     ("message.received_rate_most", Unit::Rate, |s| s.message.received_rate_most),
     ("joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
     ("users.joined_most", Unit::Count, |s| Some(s.users.joined_most as f64)),
-    ("join.ok", Unit::Count, |s| Some(s.join.as_ref()?.ok as f64)),
-    ("join.failed", Unit::Count, |s| Some(s.join.as_ref()?.failed as f64)),
-    ("join.waiting", Unit::Count, |s| Some(s.join.as_ref()?.waiting as f64)),
-    ("join.unanswered", Unit::Count, |s| Some(s.join.as_ref()?.unanswered_us.count as f64)),
-    ("join.rate_most", Unit::Rate, |s| s.join.as_ref()?.rate_most),
-    ("join.rate_mean", Unit::Rate, |s| s.join.as_ref()?.rate_mean),
-    ("push.sent", Unit::Count, |s| Some(s.push.as_ref()?.sent as f64)),
-    ("push.ok", Unit::Count, |s| Some(s.push.as_ref()?.ok as f64)),
-    ("push.failed", Unit::Count, |s| Some(s.push.as_ref()?.failed as f64)),
-    ("push.waiting", Unit::Count, |s| Some(s.push.as_ref()?.waiting as f64)),
-    ("push.unanswered", Unit::Count, |s| Some(s.push.as_ref()?.unanswered_us.count as f64)),
-    ("push.rate_most", Unit::Rate, |s| s.push.as_ref()?.rate_most),
-    ("push.rate_mean", Unit::Rate, |s| s.push.as_ref()?.rate_mean),
+    ("push.sent", Unit::Count, |s| Some(s.operation(Operation::Push)?.started as f64)),
     ("http.started", Unit::Count, |s| Some(s.http.as_ref()?.started as f64)),
-    ("http.ok", Unit::Count, |s| Some(s.http.as_ref()?.ok as f64)),
-    ("http.failed", Unit::Count, |s| Some(s.http.as_ref()?.failed as f64)),
-    ("http.waiting", Unit::Count, |s| Some(s.http.as_ref()?.waiting as f64)),
-    ("http.unanswered", Unit::Count, |s| Some(s.http.as_ref()?.unanswered_us.count as f64)),
     ("http.connects", Unit::Count, |s| Some(s.http.as_ref()?.connects as f64)),
     ("http.retried", Unit::Count, |s| Some(s.http.as_ref()?.retried as f64)),
-    ("http.rate_most", Unit::Rate, |s| s.http.as_ref()?.rate_most),
-    ("http.rate_mean", Unit::Rate, |s| s.http.as_ref()?.rate_mean),
     ("heartbeat.sent", Unit::Count, |s| Some(s.heartbeat.as_ref()?.sent as f64)),
     ("heartbeat.missed", Unit::Count, |s| Some(s.heartbeat.as_ref()?.missed as f64)),
     ("broadcast.sent", Unit::Count, |s| Some(s.broadcast.as_ref()?.counters.sent as f64)),

@@ -260,8 +260,9 @@ fn every_field_of_the_summary_is_documented() {
         connect: Default::default(),
         deflate: Some(Default::default()),
         message: Default::default(),
-        join: Some(Default::default()),
-        push: Some(Default::default()),
+        plain: PerOperation::of(|of| {
+            [Operation::Join, Operation::Push].contains(&of).then(Default::default)
+        }),
         http: Some(Default::default()),
         heartbeat: Some(Default::default()),
         on_message: Some(Default::default()),

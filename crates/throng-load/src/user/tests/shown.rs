@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 use throng_engine::Deadline;
-use throng_measure::LoadCounters;
+use throng_measure::{LoadCounters, Operation};
 
 use crate::user::{IterationEnd, Record, UserAction};
 
@@ -32,7 +32,9 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::End(IterationEnd::Finished) => "end finished".to_owned(),
             Record::End(IterationEnd::Failed) => "end failed".to_owned(),
             Record::End(IterationEnd::Cut) => "end cut".to_owned(),
-            Record::TcpConnected { from, .. } => format!("TCP connected {}", since(*from)),
+            Record::Done { operation: Operation::Tcp, from, .. } => {
+                format!("TCP connected {}", since(*from))
+            }
             Record::Connected { from, .. } => format!("connected {}", since(*from)),
             Record::HttpConnected { from, .. } => format!("HTTP connected {}", since(*from)),
             Record::HttpAnswered { status, difference, from, .. } => {
@@ -48,8 +50,7 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::Answered { from: None, .. } => "answered unmeasured".to_owned(),
             Record::Replied { from, .. } => format!("replied {}", since(*from)),
             Record::Ponged { from, .. } => format!("pong {}", since(*from)),
-            Record::Joined { .. } => "joined".to_owned(),
-            Record::Pushed { .. } => "pushed".to_owned(),
+            Record::Done { operation, .. } => operation.done().to_owned(),
             Record::Skipped(_) => "skipped".to_owned(),
             Record::SkippedKept(_) => "skipped kept".to_owned(),
             Record::Error(kind) => format!("error {}", kind.name()),
