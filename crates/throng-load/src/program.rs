@@ -5,7 +5,6 @@
 
 mod bytes_pattern;
 mod capture;
-mod channel_request;
 mod choice;
 mod compile;
 pub(crate) mod compiler;
@@ -14,9 +13,6 @@ mod cue;
 mod describe;
 mod dialogue;
 mod difference;
-mod event_pattern;
-mod handshake;
-mod http_request;
 mod json_pattern;
 mod json_place;
 mod known_values;
@@ -36,23 +32,25 @@ mod trial;
 mod unread;
 mod unsendable;
 
+pub use crate::protocols::http::request::{
+    FieldCapture, HttpExpectation, HttpRequest, RequestTraits, StatusCaptures, Statuses,
+};
+pub(crate) use crate::protocols::http::request::{HttpDifference, message_of};
+pub use crate::protocols::phoenix::channel_request::{
+    ChannelRequest, ChannelRequestKind, TopicTemplate,
+};
+pub use crate::protocols::phoenix::event_pattern::EventPattern;
+pub use crate::protocols::ws::handshake::Handshake;
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
 };
 pub use bytes_pattern::BytesPattern;
 pub use capture::{Capture, CapturePlace, SentPart};
-pub use channel_request::{ChannelRequest, ChannelRequestKind, TopicTemplate};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
 pub use cue::{Cue, CueKind};
 pub(crate) use describe::TCP_CONNECTION;
 pub use dialogue::NextAnswer;
-pub use event_pattern::EventPattern;
-pub use handshake::Handshake;
-pub use http_request::{
-    FieldCapture, HttpExpectation, HttpRequest, RequestTraits, StatusCaptures, Statuses,
-};
-pub(crate) use http_request::{HttpDifference, message_of};
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;
 pub use limit::{LimitScope, LimitedAction, RateLimit};

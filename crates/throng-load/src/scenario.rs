@@ -6,7 +6,6 @@
 //! language.
 
 mod barrier_users;
-pub(crate) mod channel;
 pub(crate) mod condition;
 mod credentials;
 pub(crate) mod cue_names;

@@ -14,8 +14,8 @@
 //!
 //! The facts of an op are all that the dialogue, the latencies, the capacity and the calibration
 //! know of a step. `stay.rs` is the smallest file, `wait.rs` the smallest with a value. The turns
-//! of `every` and `repeat` are in `user/loops.rs`, the requests of `join`, `push` and `leave` in
-//! `user/request.rs`, the waits of `barrier` and `wait_for` in `user/cues.rs`.
+//! of `every` and `repeat` are in `user/loops.rs`, the waits of `barrier` and `wait_for` in
+//! `user/cues.rs`. The steps of one protocol are in its folder (`protocols/`).
 
 pub(crate) mod barrier;
 pub(crate) mod branch;
@@ -25,14 +25,8 @@ pub(crate) mod connect;
 mod every;
 pub(crate) mod expect;
 mod foreach;
-pub(crate) mod http;
-pub(crate) mod join;
-pub(crate) mod leave;
-pub(crate) mod ping;
-mod prelude;
-pub(crate) mod push;
+pub(crate) mod prelude;
 pub(crate) mod receive;
-pub(crate) mod receive_event;
 mod repeat;
 pub(crate) mod send;
 pub(crate) mod set;
@@ -43,7 +37,6 @@ pub(crate) mod wait;
 mod wait_for;
 
 pub(crate) use expect::read_rule_pattern;
-pub(crate) use receive_event::read_rule_event;
 
 use crate::protocols::with_protocols;
 use crate::scenario::Protocol;

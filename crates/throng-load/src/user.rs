@@ -9,16 +9,13 @@
 //! resumes it and how its time-out ends it. [`ending`] has the table of what the end of a
 //! connection means in each state.
 
-pub(crate) mod channels;
 pub(crate) mod context;
 pub(crate) mod cues;
 pub(crate) mod encoder;
 pub(crate) mod ending;
 pub(crate) mod error;
 pub(crate) mod failure;
-mod heartbeat;
 mod held;
-pub(crate) mod http;
 mod inbox;
 pub(crate) mod iteration;
 pub(crate) mod limits;
@@ -32,7 +29,6 @@ mod on_message;
 pub(crate) mod outcomes;
 pub(crate) mod receipts;
 pub(crate) mod record;
-mod request;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod timing;
@@ -41,7 +37,7 @@ mod transactions;
 pub(crate) mod unasked;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) use context::{ClassTraits, Rules, SocketStatus, UserAction, UserContext};
 pub(crate) use encoder::{Encoder, as_text};

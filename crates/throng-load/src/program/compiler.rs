@@ -3,16 +3,16 @@
 use std::time::Duration;
 use throng_measure::Operation;
 
-use super::handshake::Handshake;
-use super::http_request::HttpRequest;
 use super::table_index::TableIndexes;
 use super::{
     BytesPattern, ChannelRequest, Choice, Condition, LimitedAction, Loop, MessagePattern, Op,
     OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template, ThinkTime,
     TopicTemplate, Transaction, Turns,
 };
+use crate::protocols::http::request::HttpRequest;
+use crate::protocols::ws::handshake::Handshake;
+use crate::protocols::ws::upgrade::UpgradeOptions;
 use crate::scenario::Target;
-use crate::steps::connect::upgrade::UpgradeOptions;
 
 /// The program so far, and what the steps of a class have in common.
 pub(crate) struct Compiler<'a> {

@@ -3,12 +3,12 @@
 use serde_json::Value;
 use throng_base::Prng;
 
-use super::event_pattern;
 use super::{
     EventPattern, IncomingMessage, JsonPattern, MessagePattern, Pattern, Template, Variable,
     VariableScope,
 };
 use crate::excerpt::Excerpt;
+use crate::protocols::phoenix::event_pattern;
 
 impl MessagePattern {
     /// Describes in words why `message` does not match.

@@ -78,7 +78,7 @@ impl JsonPattern {
     }
 
     /// Reports whether a part of one of its variables fits.
-    pub(super) fn uses(&self, is: &impl Fn(&Variable) -> bool) -> bool {
+    pub(crate) fn uses(&self, is: &impl Fn(&Variable) -> bool) -> bool {
         match self {
             Self::Null | Self::Bool(_) | Self::Number(_) => false,
             Self::Text(template) => template.uses(is),

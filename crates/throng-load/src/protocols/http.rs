@@ -1,6 +1,10 @@
 //! HTTP/1.1 requests (RFC 9112).
 
+pub(crate) mod exchange;
+pub(crate) mod request;
 pub(crate) mod steps;
+#[cfg(test)]
+mod tests;
 
 use throng_proto::http::{BODY_BYTES_MAX, HEAD_BYTES_MAX};
 

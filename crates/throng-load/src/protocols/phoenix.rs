@@ -1,6 +1,18 @@
 //! Phoenix Channels over a WebSocket.
 
+pub(crate) mod channel_request;
+pub(crate) mod channels;
+pub(crate) mod event_pattern;
+pub(crate) mod heartbeat;
+mod join;
+mod leave;
+mod push;
+pub(crate) mod receive_event;
+pub(crate) mod request;
 pub(crate) mod steps;
+#[cfg(test)]
+mod tests;
+pub(crate) mod topic;
 
 use super::{
     CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, Scheme, Starter, ws,

@@ -1,6 +1,12 @@
 //! Messages over a WebSocket (RFC 6455).
 
+mod deflate;
+pub(crate) mod handshake;
+pub(crate) mod ping;
 pub(crate) mod steps;
+#[cfg(test)]
+mod tests;
+pub(crate) mod upgrade;
 
 use super::{
     CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, PathPlace, Scheme,

@@ -7,7 +7,8 @@ use super::step::Step;
 use super::step_list;
 use crate::program::MessagePattern;
 use crate::protocols::MessageForm;
-use crate::steps::{of_rule, read_rule_event, read_rule_pattern};
+use crate::protocols::phoenix::receive_event::read_rule_event;
+use crate::steps::{of_rule, read_rule_pattern};
 
 /// A rule of a class: the messages that it takes, and the steps that follow each of them.
 #[derive(Clone, Debug)]

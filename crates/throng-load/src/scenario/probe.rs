@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use throng_base::units::nearest;
 
-use super::channel::{read_event, read_fixed_topic};
 use super::condition::read_condition;
 use super::json;
 use super::node::{Kind, Node};
@@ -14,6 +13,7 @@ use super::values::{positive_duration, read_message_text, read_timeout};
 use super::variable::Variable;
 use crate::program::Condition;
 use crate::protocols::MessageForm;
+use crate::protocols::phoenix::topic::{read_event, read_fixed_topic};
 
 /// Default time-out of a delivery.
 pub const PROBE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);

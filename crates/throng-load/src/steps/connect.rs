@@ -5,20 +5,17 @@ use throng_proto::websocket::{ClientHandshake, DeflateAgreement, Violation};
 
 use super::prelude::*;
 use crate::program::{LimitedAction, UnsendablePart};
+use crate::protocols::http::exchange as http;
+use crate::protocols::ws::upgrade::{self, UpgradeOptions};
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::encoder::as_text;
 use crate::user::error::{ConnectFailure, violation_error};
-use crate::user::http;
 use crate::user::named;
 use crate::user::outcomes;
 use crate::user::record::Sample;
 use crate::user::session::UserSession;
 use crate::user::state::Link;
-use upgrade::UpgradeOptions;
-
-mod deflate;
-pub(crate) mod upgrade;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "connect",

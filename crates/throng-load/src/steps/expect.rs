@@ -18,24 +18,24 @@ use crate::user::state::Packed;
 use crate::user::timing::{AnswerTiming, CLOCK_ERROR_MAX};
 use crate::user::unasked;
 
-pub(super) use pattern::check_steady;
+pub(crate) use pattern::check_steady;
 use pattern::{BYTES_KEYS, keys, read_matcher, read_pattern, read_text, read_whole_text};
 pub(crate) use pattern::{
     read_capture, read_captures_with, read_http_body, read_regex, read_response, read_value_name,
 };
-pub(super) use pattern::{read_captures, read_payload};
+pub(crate) use pattern::{read_captures, read_payload};
 
 pub(crate) const KIND: StepKind =
     StepKind { name: "expect", example: "expect: ok", form: StepForm::Value(read) };
 
 #[derive(Debug)]
-pub(super) struct Expect {
-    pub(super) answer: Answer,
-    pub(super) timeout: Duration,
+pub(crate) struct Expect {
+    pub(crate) answer: Answer,
+    pub(crate) timeout: Duration,
 }
 
 #[derive(Debug)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// Bytes of a TCP stream.
     Bytes(BytesPattern),
     /// A whole WebSocket message.
@@ -56,7 +56,7 @@ impl Action for Expect {
 
 impl Expect {
     /// Adds what is expected to the program. Returns the op.
-    pub(super) fn op(&self, compiler: &mut Compiler<'_>) -> Op {
+    pub(crate) fn op(&self, compiler: &mut Compiler<'_>) -> Op {
         let timeout_ns = nanos(self.timeout);
         match &self.answer {
             Answer::Bytes(rule) => {
@@ -87,7 +87,7 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 }
 
 /// Reads what an `expect` or a `receive` waits for.
-pub(super) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
+pub(crate) fn read_step(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<Expect> {
     match reader.protocol.messages {
         MessageForm::Bytes => read_bytes(reader, node, what),
         _ => read_message(reader, node, what),

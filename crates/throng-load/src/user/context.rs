@@ -5,7 +5,6 @@ use throng_engine::{Arrival, Deadline};
 use throng_measure::LoadCounters;
 use throng_proto::HeldBudget;
 
-use super::channels::Channel;
 use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
 use super::record::{Record, Sample};
@@ -15,6 +14,7 @@ use super::timing::AnswerTiming;
 use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
 use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
+use crate::protocols::phoenix::channels::Channel;
 use crate::schedule::RateClock;
 
 /// Everything that the machine is lent for one input.

@@ -33,7 +33,6 @@ use throng_engine::{CloseReason, Deadline};
 use super::context::{StepOutcome, UserContext};
 use super::cues;
 use super::error::{ConnectFailure, ErrorKind, end_error};
-use super::http;
 use super::loops;
 use super::outcomes;
 use super::record::Record;
@@ -41,6 +40,7 @@ use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
 use crate::protocols::MessageForm;
+use crate::protocols::http::exchange as http;
 use crate::steps::connect;
 
 /// Meaning of the end of a connection.

@@ -11,13 +11,15 @@ use super::error::{ConnectFailure, ErrorKind};
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{
-    cues, ending, failure, heartbeat, held, http, iteration, limits, loops, on_message, outcomes,
-    request, transactions,
+    cues, ending, failure, held, iteration, limits, loops, on_message, outcomes, transactions,
 };
 use crate::program::{IncomingMessage, Op};
 use crate::protocols::MessageForm;
+use crate::protocols::http::exchange as http;
+use crate::protocols::phoenix::{heartbeat, request};
+use crate::protocols::ws::ping;
 use crate::steps::{
-    barrier, branch, choose, close, connect, expect, ping, send, set, signal, stay, wait,
+    barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
 };
 
 /// Input of a user.

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use throng_base::Instant;
 
-use super::http::HttpMemory;
 use super::loop_counter::LoopCounter;
 use super::nested::Nested;
 use crate::program::LimitedAction;
+use crate::protocols::http::exchange::HttpMemory;
 use crate::scenario::STORED_BYTES_MAX;
 
 /// Memory of a user beside its fields. A user without any of them owns none.

@@ -5,8 +5,9 @@
 
 use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
-use super::{cues, failure, request};
+use super::{cues, failure};
 use crate::program::{IncomingMessage, MessageRule, Op, Program};
+use crate::protocols::phoenix::request;
 use crate::steps::{branch, choose, send, set};
 
 /// Lets the first rule that fits take the message. Returns false if none does.

@@ -2,13 +2,13 @@
 
 use throng_base::{Instant, Prng};
 
-use super::channels::Channels;
 use super::inbox::Inbox;
 use super::loop_counter::LoopCounter;
 use super::memory::UserMemory;
 use super::receipts::Receipts;
 use super::timing::CLOCK_ERROR_MAX;
 use crate::program::{Program, VariableScope};
+use crate::protocols::phoenix::channels::Channels;
 
 /// A virtual user: a place in the program, a few small counters and a seed. There are millions.
 #[derive(Debug)]

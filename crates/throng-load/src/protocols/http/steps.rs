@@ -1,7 +1,13 @@
-//! The steps of users of HTTP, which users of other protocols have, too, before they connect.
+//! `get`, `head`, `post`, `put`, `patch`, `delete` and `options`: an HTTP request, and the wait for
+//! its answer. Users of other protocols have them, too, before they connect. What happens at run
+//! time is in [`exchange`](super::exchange).
 
-use crate::scenario::step::StepKind;
-use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, http};
+mod options;
+
+use super::request::{HttpExpectation, HttpRequest, RequestTraits};
+use crate::program::LimitedAction;
+use crate::steps::prelude::*;
+use crate::steps::{FLOW, FLOW_OF_RULE, VALUES};
 
 /// Steps of a user, in the order in which mistakes name them.
 pub(crate) const OF_USER: &[&[StepKind]] = &[VALUES, REQUESTS, FLOW];
@@ -10,5 +16,101 @@ pub(crate) const OF_USER: &[&[StepKind]] = &[VALUES, REQUESTS, FLOW];
 pub(crate) const OF_RULE: &[&[StepKind]] = &[FLOW_OF_RULE];
 
 /// Steps that send a request.
-pub(crate) const REQUESTS: &[StepKind] =
-    &[http::GET, http::HEAD, http::POST, http::PUT, http::PATCH, http::DELETE, http::OPTIONS];
+pub(crate) const REQUESTS: &[StepKind] = &[GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS];
+
+const GET: StepKind = StepKind {
+    name: "get",
+    example: "get: /",
+    form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
+};
+
+const HEAD: StepKind = StepKind {
+    name: "head",
+    example: "head: /",
+    form: StepForm::Value(|reader, node| read(reader, node, ("head", HEAD_METHOD))),
+};
+
+const POST: StepKind = StepKind {
+    name: "post",
+    example: "post: {path: /login, json: {user: \"${user.id}\"}}",
+    form: StepForm::Value(|reader, node| read(reader, node, ("post", "POST"))),
+};
+
+const PUT: StepKind = StepKind {
+    name: "put",
+    example: "put: {path: /name, body: \"${user.id}\"}",
+    form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
+};
+
+const PATCH: StepKind = StepKind {
+    name: "patch",
+    example: "patch: {path: /name, json: {name: \"${user.id}\"}}",
+    form: StepForm::Value(|reader, node| read(reader, node, ("patch", "PATCH"))),
+};
+
+const DELETE: StepKind = StepKind {
+    name: "delete",
+    example: "delete: /session",
+    form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
+};
+
+const OPTIONS: StepKind = StepKind {
+    name: "options",
+    example: "options: /",
+    form: StepForm::Value(|reader, node| read(reader, node, ("options", "OPTIONS"))),
+};
+
+#[derive(Debug)]
+struct Http {
+    method: &'static str,
+    path: Template,
+    headers: Vec<(String, Template)>,
+    body: Option<Template>,
+    expected: HttpExpectation,
+    timeout: Duration,
+}
+
+impl Action for Http {
+    fn check(&self, flow: &mut Flow<'_, '_>) {
+        flow.acts(LimitedAction::Request);
+        if flow.is_connected() {
+            let method = self.method.to_ascii_lowercase();
+            let title = format!("`{method}` cannot stand here: the user is connected");
+            let label = "a user has one connection at a time; move it before `connect`, or add \
+                         `close` before it";
+            flow.error(&title, label);
+        }
+    }
+
+    fn compile(&self, compiler: &mut Compiler<'_>) {
+        compiler.limit(LimitedAction::Request);
+        let (request, bytes_max) = compiler.http_request(|host| HttpRequest {
+            method: self.method,
+            host,
+            path: self.path.clone(),
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            expected: self.expected.clone(),
+            timeout: self.timeout,
+            traits: RequestTraits::of(&self.path, &self.headers, self.body.as_ref()),
+        });
+        let latency = Some(Operation::Http);
+        let facts =
+            OpFacts::of_role(OpRole::Asks { is_replaced: !compiler.protocol().opens_itself });
+        compiler.push(Op::Http { request }, OpFacts { latency, bytes_max, ..facts });
+    }
+}
+
+fn read(
+    reader: &mut Reader<'_>,
+    node: &Node,
+    names: (&'static str, &'static str),
+) -> Option<Box<dyn Action>> {
+    Some(Box::new(options::read(reader, node, names)?))
+}
+
+/// The method whose answers have no body.
+const HEAD_METHOD: &str = "HEAD";
+
+/// Default time-out of an answer.
+const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);

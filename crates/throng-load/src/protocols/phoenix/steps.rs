@@ -1,8 +1,10 @@
 //! The steps of users of Phoenix Channels.
 
+use super::{join, leave, push, receive_event};
 use crate::protocols::http;
+use crate::protocols::ws::ping;
 use crate::scenario::step::StepKind;
-use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, connect, join, leave, ping, push, receive_event};
+use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, connect};
 
 /// Steps of a user, in the order in which mistakes name them.
 pub(crate) const OF_USER: &[&[StepKind]] = &[

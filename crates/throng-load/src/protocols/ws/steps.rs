@@ -1,8 +1,9 @@
 //! The steps of users of a WebSocket.
 
+use super::ping;
 use crate::protocols::http;
 use crate::scenario::step::StepKind;
-use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, connect, expect, ping, receive, send};
+use crate::steps::{FLOW, FLOW_OF_RULE, VALUES, connect, expect, receive, send};
 
 /// Steps of a user, in the order in which mistakes name them.
 pub(crate) const OF_USER: &[&[StepKind]] = &[

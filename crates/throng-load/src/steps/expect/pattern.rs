@@ -123,7 +123,7 @@ fn check_steady_in(reader: &mut Reader<'_>, node: &Node, template: &Template) ->
 }
 
 /// Reports a variable that would be drawn anew when the answer is compared.
-pub(in crate::steps) fn check_steady(
+pub(crate) fn check_steady(
     reader: &mut Reader<'_>,
     node: &Node,
     text: &str,
@@ -271,10 +271,7 @@ fn read_scalar(reader: &mut Reader<'_>, node: &Node, what: &str) -> Option<JsonP
 }
 
 /// Reads `capture`, a mapping from names to places in the message.
-pub(in crate::steps) fn read_captures(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-) -> Option<Vec<Capture>> {
+pub(crate) fn read_captures(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Capture>> {
     read_captures_with(reader, fields, &mut |reader, slot, name, node| {
         read_capture(reader, slot, name, node).map(Some)
     })
@@ -350,7 +347,7 @@ pub(crate) fn read_response(
 }
 
 /// Reads `payload` of an event that is awaited: what it must contain.
-pub(in crate::steps) fn read_payload(
+pub(crate) fn read_payload(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
 ) -> Option<Option<JsonPattern>> {

@@ -26,7 +26,7 @@ use crate::user::{
 };
 
 /// A user of a program, and what is around it.
-pub(super) struct Play {
+pub(crate) struct Play {
     program: Program,
     classes: Vec<ClassTraits>,
     user: User,
@@ -35,15 +35,15 @@ pub(super) struct Play {
     cues: Arc<Cues>,
     waiters: CueWaiters,
     clocks: Vec<RateClock>,
-    pub(super) held: HeldBudget,
+    pub(crate) held: HeldBudget,
     /// Groups that a user of another core has let go.
     opened: Option<Arc<[GroupOpening]>>,
     socket: SocketStatus,
-    pub(super) counters: LoadCounters,
+    pub(crate) counters: LoadCounters,
     /// The moments, in milliseconds, at which answered HTTP requests were sent.
-    pub(super) sent_ms: Vec<u64>,
+    pub(crate) sent_ms: Vec<u64>,
     /// What the user sent last, as text.
-    pub(super) last_sent: String,
+    pub(crate) last_sent: String,
     is_scheduled: bool,
     schedule_over_at: Instant,
     is_closed_model: bool,
@@ -65,7 +65,7 @@ struct Trace {
 /// follow from the last one. `head` is the target and what else stands before the load; `user` has
 /// the steps.
 #[track_caller]
-pub(super) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
+pub(crate) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
     let mut play = Play::new(head, user);
     let played: Vec<_> = rows.iter().map(|(input, _)| (*input, play.row(input))).collect();
     let expected: Vec<_> =
@@ -83,20 +83,20 @@ pub(super) fn check(head: &str, user: &str, rows: &[(&str, &str)]) {
 
 /// Plays inputs to a user that is watched, and checks its lines.
 #[track_caller]
-pub(super) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&str]) {
+pub(crate) fn check_trace(head: &str, user: &str, inputs: &[&str], expected: &[&str]) {
     let lines = Play::traced(head, user, inputs);
     assert!(lines == expected, "{user}\nexpected:\n{expected:#?}\nshown:\n{lines:#?}");
 }
 
-pub(super) const TCP: &str = "target: tcp://h:1";
-pub(super) const WS: &str = "target: ws://h:1/";
-pub(super) const HTTP: &str = "target: http://h:1";
-pub(super) const HTTP_CONTINUES: &str = "target: http://h:1\non_error: continue";
-pub(super) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
+pub(crate) const TCP: &str = "target: tcp://h:1";
+pub(crate) const WS: &str = "target: ws://h:1/";
+pub(crate) const HTTP: &str = "target: http://h:1";
+pub(crate) const HTTP_CONTINUES: &str = "target: http://h:1\non_error: continue";
+pub(crate) const PHOENIX: &str = "target: ws://h:1/\nprotocol: phoenix";
 
 impl Play {
     /// Creates a user that takes these steps.
-    pub(super) fn new(head: &str, user: &str) -> Self {
+    pub(crate) fn new(head: &str, user: &str) -> Self {
         let load = "load: [{ramp: {to: 9, over: 1s}}]";
         let text = format!("{head}\n{load}\nuser: {user}\n");
         let scenario = Scenario::parse(&text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
@@ -129,7 +129,7 @@ impl Play {
     }
 
     /// Plays inputs to a user that is watched. Returns its lines.
-    pub(super) fn traced(head: &str, user: &str, inputs: &[&str]) -> Vec<String> {
+    pub(crate) fn traced(head: &str, user: &str, inputs: &[&str]) -> Vec<String> {
         let mut play = Self::new(head, user);
         play.trace = Some(Trace::default());
         inputs.iter().for_each(|input| _ = play.row(input));
@@ -137,12 +137,12 @@ impl Play {
     }
 
     /// Reports whether the user owns memory of its HTTP requests.
-    pub(super) fn remembers_requests(&mut self) -> bool {
+    pub(crate) fn remembers_requests(&mut self) -> bool {
         self.user.memory.known_http().is_some()
     }
 
     /// Plays the inputs of one row. Returns the actions that follow from the last one.
-    pub(super) fn row(&mut self, row: &str) -> String {
+    pub(crate) fn row(&mut self, row: &str) -> String {
         row.split("; ").map(|input| self.play(input)).last().unwrap_or_default()
     }
 
@@ -268,7 +268,7 @@ impl Play {
     }
 
     /// Plays bytes of an answer to an HTTP request.
-    pub(super) fn http(&mut self, now: Instant, mut bytes: Vec<u8>) -> String {
+    pub(crate) fn http(&mut self, now: Instant, mut bytes: Vec<u8>) -> String {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
         match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
             None => String::new(),

@@ -1,9 +1,9 @@
 //! `leave`: leaves a channel and waits for the reply.
 
-use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind};
-use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::user::channels::Channel;
+use super::channel_request::{ChannelRequest, ChannelRequestKind};
+use super::channels::Channel;
+use super::topic::{REPLY_TIMEOUT_DEFAULT, read_topic};
+use crate::steps::prelude::*;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "leave",

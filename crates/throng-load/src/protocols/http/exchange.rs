@@ -10,14 +10,15 @@ use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
 use throng_proto::http::{HttpRequestHead, write_field};
 
-use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
-use super::encoder::{Encoder, as_text};
-use super::error::ErrorKind;
-use super::record::{Record, Sample};
-use super::session::UserSession;
-use super::state::{Link, UserWait};
-use super::trace::Payload;
-use crate::program::{HttpRequest, Op, UnsendablePart};
+use super::request::HttpRequest;
+use crate::program::{Op, UnsendablePart};
+use crate::user::context::{SocketStatus, StepOutcome, UserAction, UserContext};
+use crate::user::encoder::{Encoder, as_text};
+use crate::user::error::ErrorKind;
+use crate::user::record::{Record, Sample};
+use crate::user::session::UserSession;
+use crate::user::state::{Link, UserWait};
+use crate::user::trace::Payload;
 
 pub(crate) use memory::HttpMemory;
 pub(crate) use response::{answered, note_part, timed_out, unasked, violated};

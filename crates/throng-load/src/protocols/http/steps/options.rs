@@ -6,16 +6,15 @@ use throng_base::units::nearest;
 use throng_measure::http_status::StatusRange;
 
 use super::{HEAD_METHOD, Http};
-use crate::program::{
-    FieldCapture, HttpExpectation, MessagePattern, Pattern, StatusCaptures, Statuses,
+use crate::program::{MessagePattern, Pattern};
+use crate::protocols::http::request::{FieldCapture, HttpExpectation, StatusCaptures, Statuses};
+use crate::protocols::ws::upgrade::{
+    percent_encode, percent_encoded, read_headers, read_pairs, read_path,
 };
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 use crate::scenario::values::read_timeout;
 use crate::scenario::{HeaderPlace, Segment, Template, json};
-use crate::steps::connect::upgrade::{
-    percent_encode, percent_encoded, read_headers, read_pairs, read_path,
-};
 use crate::steps::expect::{read_capture, read_captures_with, read_http_body, read_regex};
 
 /// Keys of a request.

@@ -1,10 +1,11 @@
 //! `receive` on a channel: waits for an event that comes unasked.
 
-use super::expect::{Answer, Expect, check_steady, read_captures, read_payload};
-use super::prelude::*;
-use crate::program::{EventPattern, MessagePattern, Pattern};
-use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+use super::event_pattern::EventPattern;
+use super::topic::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+use crate::program::{MessagePattern, Pattern};
 use crate::scenario::reader::Fields;
+use crate::steps::expect::{Answer, Expect, check_steady, read_captures, read_payload};
+use crate::steps::prelude::*;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "receive",

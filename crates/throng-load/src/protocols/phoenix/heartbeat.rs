@@ -4,9 +4,9 @@ use throng_base::Instant;
 use throng_proto::phoenix::Decimal;
 use throng_proto::phoenix::client;
 
-use super::context::{StepOutcome, UserContext};
-use super::error::ErrorKind;
-use super::failure;
+use crate::user::context::{StepOutcome, UserContext};
+use crate::user::error::ErrorKind;
+use crate::user::failure;
 
 /// Sends a heartbeat. If the last one is unanswered, closes the connection.
 pub(crate) fn due(cx: &mut UserContext<'_>) -> StepOutcome {

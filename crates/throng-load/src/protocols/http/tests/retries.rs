@@ -1,6 +1,6 @@
 //! Requests that are sent again, on another connection or to another port, and those that are not.
 
-use super::play::{HTTP, check};
+use crate::user::tests::play::{HTTP, check};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";

@@ -2,11 +2,12 @@
 
 use throng_base::Instant;
 
-use super::expect::read_response;
-use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind, MessagePattern};
-use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_topic};
-use crate::user::channels::Channel;
+use super::channel_request::{ChannelRequest, ChannelRequestKind};
+use super::channels::Channel;
+use super::topic::{REPLY_TIMEOUT_DEFAULT, read_topic};
+use crate::program::MessagePattern;
+use crate::steps::expect::read_response;
+use crate::steps::prelude::*;
 use crate::user::named;
 
 pub(crate) const KIND: StepKind = StepKind {

@@ -47,7 +47,7 @@ impl Default for UpgradeOptions {
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
+pub(crate) fn read(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<UpgradeOptions> {
     let mut upgrade = UpgradeOptions::default();
     if let Some(node) = fields.get("path") {
         upgrade.path = Some(read_path(reader, node, "/socket/websocket")?);

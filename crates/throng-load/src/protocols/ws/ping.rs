@@ -4,11 +4,11 @@
 use throng_base::Instant;
 use throng_proto::websocket::WebSocketClient;
 
-use super::prelude::*;
 use crate::program::{OnError, UnsendablePart};
 use crate::scenario::reader::Form;
 use crate::scenario::values::read_hex;
 use crate::steps::expect::check_steady;
+use crate::steps::prelude::*;
 use crate::steps::send;
 use crate::user::Payload;
 use crate::user::named;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Broadcast, MessagePattern, Probe, Template};
+use crate::program::{Broadcast, MessagePattern, Probe, Template};
 
 /// A request to the server.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ enum ProbeReach {
 }
 
 impl TopicTemplate {
-    pub(super) fn new(name: Template, probe: Option<&Probe>) -> Self {
+    pub(crate) fn new(name: Template, probe: Option<&Probe>) -> Self {
         let probe_reach = match probe.map(|probe| &probe.broadcast) {
             Some(Broadcast::Push { topic, .. }) => match name.as_literal() {
                 Some(literal) if literal == topic.as_bytes() => ProbeReach::Always,

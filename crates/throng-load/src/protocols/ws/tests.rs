@@ -1,6 +1,6 @@
 //! `ping` and `pong`: control frames of a WebSocket.
 
-use super::play::{PHOENIX, Play, WS, check};
+use crate::user::tests::play::{PHOENIX, Play, WS, check};
 
 const WS_CONTINUES: &str = "target: ws://h:1/\non_error: continue";
 const BEGIN: &str = "0 begin; 1 opened; 2 upgraded";

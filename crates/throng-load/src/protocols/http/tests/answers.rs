@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 
-use super::play::{HTTP, HTTP_CONTINUES, Play, check, check_trace};
+use crate::user::tests::play::{HTTP, HTTP_CONTINUES, Play, check, check_trace};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";

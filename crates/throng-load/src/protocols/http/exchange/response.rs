@@ -5,7 +5,8 @@ use throng_engine::Deadline;
 use throng_proto::http::{CookieJar, CookieRefusal, HttpResponse, ResponseError, cookie_name};
 
 use super::close_before;
-use crate::program::{HttpDifference, HttpRequest, OnError, Op};
+use crate::program::{OnError, Op};
+use crate::protocols::http::request::{HttpDifference, HttpRequest};
 use crate::user::context::{StepOutcome, UserAction, UserContext};
 use crate::user::error::ErrorKind;
 use crate::user::failure;

@@ -2,10 +2,11 @@
 
 use throng_base::Instant;
 
-use super::expect::read_response;
-use super::prelude::*;
-use crate::program::{ChannelRequest, ChannelRequestKind, LimitedAction, MessagePattern};
-use crate::scenario::channel::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+use super::channel_request::{ChannelRequest, ChannelRequestKind};
+use super::topic::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
+use crate::program::{LimitedAction, MessagePattern};
+use crate::steps::expect::read_response;
+use crate::steps::prelude::*;
 use crate::user::named;
 
 pub(crate) const KIND: StepKind = StepKind {

@@ -5,11 +5,11 @@ use std::time::Duration;
 use throng_proto::phoenix::Vsn;
 use throng_proto::websocket::DeflateOffer;
 
-use super::http_request::authorization;
-use super::{Protocol, Template, VariableScope};
+use super::upgrade::UpgradeOptions;
+use crate::program::{Protocol, Template, VariableScope};
 use crate::protocols::MessageForm;
+use crate::protocols::http::request::authorization;
 use crate::scenario::{Segment, Target};
-use crate::steps::connect::upgrade::UpgradeOptions;
 
 /// An upgrade request, ready to be rendered for a user.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,7 +35,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    pub(super) fn new(target: &Target, protocol: Protocol, upgrade: &UpgradeOptions) -> Self {
+    pub(crate) fn new(target: &Target, protocol: Protocol, upgrade: &UpgradeOptions) -> Self {
         let has_channels = protocol.messages == MessageForm::Events;
         let path = path(target, upgrade);
         let query = query(&path, has_channels, upgrade);
@@ -57,7 +57,7 @@ impl Handshake {
     }
 
     /// Returns the most bytes of contexts that its connections keep, if the server agrees.
-    pub(super) fn context_bytes(&self) -> u64 {
+    pub(crate) fn context_bytes(&self) -> u64 {
         self.deflate.iter().map(DeflateOffer::context_bytes_max).max().unwrap_or(0)
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use regex::Regex;
 use throng_proto::http::{HttpResponse, JAR_BYTES_MAX};
 
-use super::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
+use crate::program::{IncomingMessage, MessagePattern, Pattern, Template, Variable, VariableScope};
 use crate::scenario::{Credentials, Segment};
 
 /// A request, ready to be rendered for a user.
@@ -115,7 +115,7 @@ impl HttpRequest {
 
     /// Adds the user and password of the target, unless the request has a field `authorization` of
     /// its own.
-    pub(super) fn add_credentials(&mut self, credentials: Option<&Credentials>) {
+    pub(crate) fn add_credentials(&mut self, credentials: Option<&Credentials>) {
         self.headers.extend(authorization(credentials, &self.headers));
     }
 
@@ -134,7 +134,7 @@ impl HttpRequest {
 
 /// Returns the field with user and password of the target, which a request or an upgrade with these
 /// fields needs; `None` if it has its own.
-pub(super) fn authorization(
+pub(crate) fn authorization(
     credentials: Option<&Credentials>,
     headers: &[(String, Template)],
 ) -> Option<(String, Template)> {

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::reader::{Fields, Reader};
-use super::template::Template;
-use super::variable::Variable;
+use crate::scenario::Template;
+use crate::scenario::Variable;
+use crate::scenario::reader::{Fields, Reader};
 
 /// Default time-out of the reply to a join, a push or a leave, as in phoenix.js.
 pub(crate) const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(crate) fn read_topic(
 }
 
 /// Reads a topic without variables.
-pub(super) fn read_fixed_topic(
+pub(crate) fn read_fixed_topic(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
     what: &str,

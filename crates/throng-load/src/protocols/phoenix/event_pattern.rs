@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use throng_proto::phoenix::client::{self, PhoenixClientEvent};
 use throng_proto::phoenix::{PhoenixMessage, PhoenixPayload, Vsn};
 
-use super::{IncomingMessage, JsonPattern, Template, Variable, VariableScope};
+use crate::program::{IncomingMessage, JsonPattern, Template, Variable, VariableScope};
 
 /// What an event of a channel must be.
 #[derive(Clone, Debug)]
@@ -56,12 +56,12 @@ impl EventPattern {
 }
 
 /// Returns the payload of the event that a frame is.
-pub(super) fn payload(frame: IncomingMessage<'_>) -> Option<IncomingMessage<'_>> {
+pub(crate) fn payload(frame: IncomingMessage<'_>) -> Option<IncomingMessage<'_>> {
     parts(frame).map(|(_, _, payload)| payload)
 }
 
 /// Returns the topic, the name and the payload of the event that a frame is.
-pub(super) fn parts(
+pub(crate) fn parts(
     frame: IncomingMessage<'_>,
 ) -> Option<(Cow<'_, str>, Cow<'_, str>, IncomingMessage<'_>)> {
     let PhoenixMessage { topic, event, payload, .. } = decode(frame)?;

@@ -5,18 +5,17 @@ use throng_measure::ErrorKind;
 use throng_proto::phoenix::client::{self, ChannelEnd, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
 
+use super::channel_request::{ChannelRequest, ChannelRequestKind};
 use super::channels::Channel;
-use super::context::{StepOutcome, UserContext};
-use super::encoder::as_text;
-use super::error::{refusal_error, timeout_error};
-use super::failure;
-use super::record::{Record, Sample};
-use super::state::{Packed, UserWait};
-use crate::program::{
-    ChannelRequest, ChannelRequestKind, IncomingMessage, MessagePattern, Op, Variable,
-    VariableScope,
-};
-use crate::steps::{join, leave, push, send};
+use super::{join, leave, push};
+use crate::program::{IncomingMessage, MessagePattern, Op, Variable, VariableScope};
+use crate::steps::send;
+use crate::user::context::{StepOutcome, UserContext};
+use crate::user::encoder::as_text;
+use crate::user::error::{refusal_error, timeout_error};
+use crate::user::failure;
+use crate::user::record::{Record, Sample};
+use crate::user::state::{Packed, UserWait};
 
 /// Sends a join, push or leave and waits for its reply.
 pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {

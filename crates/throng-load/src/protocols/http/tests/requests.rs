@@ -1,7 +1,7 @@
 //! `get`, `head`, `post`, `put`, `patch`, `delete`, `options`: requests, and the connections that
 //! carry them.
 
-use super::play::{HTTP, HTTP_CONTINUES, Play, WS, check, check_trace};
+use crate::user::tests::play::{HTTP, HTTP_CONTINUES, Play, WS, check, check_trace};
 
 /// An answer that keeps the connection.
 const OK: &str = "http HTTP/1.1 200 OK|content-length: 2||ok";

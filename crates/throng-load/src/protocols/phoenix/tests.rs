@@ -1,6 +1,6 @@
 //! `join`, `push`, `leave`, and heartbeats.
 
-use super::play::{PHOENIX, check};
+use crate::user::tests::play::{PHOENIX, check};
 use throng_measure::ErrorKind;
 
 #[test]

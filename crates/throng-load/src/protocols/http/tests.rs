@@ -1,0 +1,5 @@
+//! Users that send HTTP requests, without a driver.
+
+mod answers;
+mod requests;
+mod retries;
