@@ -55,8 +55,10 @@ pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use header::{HeaderPlace, is_token};
 pub use inputs::{CarriedFile, CarriedInputs, ScenarioInputs};
-pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
-pub(crate) use load::{outline, phase_name, read_curve};
+pub(crate) use load::read_curve;
+pub use load::{
+    ClassLoad, Curve, Load, LoadPeak, LoadPiece, Model, Phase, Spacing, peak_arrivals, peak_users,
+};
 pub use node::{Kind as YamlKind, Node as YamlNode};
 pub use on_error::OnError;
 pub use on_message::MessageRule;
@@ -91,8 +93,8 @@ pub struct Scenario {
     pub target: Target,
     /// Protocol of the connections.
     pub protocol: Protocol,
-    /// Phases of the load, one after another; at least one.
-    pub load: Vec<Phase>,
+    /// Load of all users, or of each class.
+    pub load: Load,
     /// Classes of users; at least one.
     pub classes: Vec<Class>,
     /// Steps that one user takes before the load begins.
@@ -245,15 +247,7 @@ fn read(
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
-    let load =
-        reader.require(&fields, "load", "a scenario", "load: [{ramp: {to: 100, over: 10s}}]");
-    let load = load.and_then(|node| {
-        let mut phases = load::read(reader, node, folder)?;
-        if let Some(peak) = peak {
-            load::set_peak(reader, node, &mut phases, peak);
-        }
-        Some(phases)
-    });
+    let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
     let setup = match fields.get("setup") {
@@ -320,8 +314,9 @@ fn read(
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts = stored.filter_map(|(slot, name)| SentPart::of_variable(name, slot as u16));
     let probe = probe?;
-    if let (Some(_), Some(node)) = (&probe, fields.get("load"))
-        && let Some(Phase::Hold { until_done: true, .. }) = load.last()
+    let load_node = fields.get("load").or(fields.get("users"));
+    if let (Some(_), Some(node)) = (&probe, load_node)
+        && load.ends_with_users_from().is_some()
     {
         let title = "a load with a `probe` does not end with its users";
         reader.error(reader.first_line(&node.span), title, "leave out `until: done`");
@@ -380,7 +375,7 @@ fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
 fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class> {
     let name = reader.text(name, "the key of a class", "a name")?.to_owned();
     let what = format!("the class `{name}`");
-    let fields = reader.fields(node, &what, &["weight", "user", "on_error", "on_message"])?;
+    let fields = reader.fields(node, &what, &CLASS_KEYS)?;
     let weight = match fields.get("weight") {
         None => Some(1),
         Some(node) => read_weight(reader, node),
@@ -460,6 +455,9 @@ const KEYS: [&str; 15] = [
     "params",
     "lab",
 ];
+
+/// The `load` of a class is read with those of the others.
+const CLASS_KEYS: [&str; 5] = ["weight", "load", "user", "on_error", "on_message"];
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;
