@@ -86,7 +86,7 @@ pub(crate) fn plateaus(facts: &RunFacts<'_>) -> Vec<Plateau> {
     let (mut at_ms, mut users) = (0, 0);
     let mut plateaus = Vec::new();
     let probes = facts.probes();
-    for phase in &facts.sized.scenario.load {
+    for phase in facts.sized.scenario.load.shared() {
         let from_ms = at_ms;
         at_ms += phase.length().as_millis() as u64;
         match phase {

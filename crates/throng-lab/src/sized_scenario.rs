@@ -1,7 +1,5 @@
 //! A lab's scenario in its size for this machine.
 
-use std::time::Duration;
-
 use throng_load::scenario::{Params, Quantity, Scenario};
 
 /// A scenario whose parameters have their values for this machine.
@@ -21,7 +19,7 @@ impl SizedScenario {
 
     /// Returns the length of the load, in whole seconds.
     pub(crate) fn seconds(&self) -> u64 {
-        self.scenario.load.iter().map(|phase| phase.length()).sum::<Duration>().as_secs()
+        self.scenario.load.length().as_secs()
     }
 
     /// Returns the target with `@` for the server's address.

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use throng_driver::DriverCapacity;
 
-use crate::program::{OpSum, Program};
-use crate::scenario::{Model, Phase};
+use crate::program::{OpSum, Program, ProgramClass};
+use crate::scenario::{Load, Model, Phase};
 use crate::schedule::{self, MachineShare};
 use crate::source::SourcePlan;
 
@@ -25,9 +25,32 @@ pub struct Demand {
 impl Demand {
     /// Computes the demand of users with this program. It is exact in the closed model and for
     /// users that stay, and otherwise an estimate from the waits in the program.
-    pub fn of(program: &Program, phases: &[Phase]) -> Self {
+    ///
+    /// Where each class has a load of its own, users of the closed model are counted at each
+    /// moment; arrivals and rates are the sum of the peaks of the classes, an upper bound.
+    pub fn of(program: &Program, load: &Load) -> Self {
+        let classes = program.classes();
+        if let Load::Shared(phases) = load {
+            return Self::of_classes(classes, phases);
+        }
+        let is_closed = |phases: &&[Phase]| Model::of(phases) == Model::Closed;
+        let together = schedule::peak_users_beside(load.lanes().filter(is_closed));
+        let none = Self { connections: together, ends_per_s: 0.0, begins_per_s: 0.0 };
+        classes.iter().zip(load.lanes()).fold(none, |sum, (class, phases)| {
+            let one = Self::of_classes(std::slice::from_ref(class), phases);
+            let counted = if is_closed(&phases) { 0 } else { one.connections };
+            Self {
+                connections: sum.connections.saturating_add(counted),
+                ends_per_s: sum.ends_per_s + one.ends_per_s,
+                begins_per_s: sum.begins_per_s + one.begins_per_s,
+            }
+        })
+    }
+
+    /// Computes the demand of users of these classes, who have a load in common.
+    pub(crate) fn of_classes(classes: &[ProgramClass], phases: &[Phase]) -> Self {
         let peak = schedule::peak_users(phases);
-        let classes = program.classes().iter().map(|class| class.sum);
+        let classes = classes.iter().map(|class| class.sum);
         let ends = classes.clone().any(OpSum::ends_before_run);
         let replaces = classes.clone().any(|ops| ops.replaces);
         let spans = classes.map(|ops| ops.time_min);
@@ -187,6 +210,26 @@ mod tests {
         assert_eq!((alone.ends_per_s, alone.begins_per_s), (0.0, 100.0));
         assert_eq!((with_login.ends_per_s, with_login.begins_per_s), (100.0, 200.0));
         assert_eq!(with_login.connections, alone.connections);
+    }
+
+    #[test]
+    fn users_of_two_loads_count_as_far_as_they_are_there_together() {
+        let source = |early: &str, late: &str| {
+            format!(
+                "target: tcp://127.0.0.1:1\nusers:\n  early: {{load: {early}, user: [connect]}}\n  \
+                 late: {{load: {late}, user: [connect, stay]}}\n"
+            )
+        };
+        let connections = |early: &str, late: &str| {
+            let scenario = Scenario::parse(&source(early, late), "test").unwrap();
+            Demand::of(&Program::compile(&scenario), &scenario.load).connections
+        };
+        let early = "[ramp: {to: 100, over: 10s}, hold: {for: 10s}]";
+        let beside = "[ramp: {to: 60, over: 20s}, hold: {for: 9s}]";
+        assert_eq!(connections(early, beside), 160, "until the 20th second");
+        let after = "[ramp: {to: 1, over: 20s}, ramp: {to: 60, over: 1s}]";
+        assert_eq!(connections(early, after), 101);
+        assert_eq!(connections(early, "[arrivals: {rate: 5/s, for: 30s}]"), 250);
     }
 
     #[test]

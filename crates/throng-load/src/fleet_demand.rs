@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::capacity::Demand;
-use crate::program::{LimitScope, LimitedAction, OpSum, Program};
-use crate::scenario::{Model, Phase};
+use crate::program::{LimitScope, LimitedAction, OpSum, Program, ProgramClass};
+use crate::scenario::{Load, Model, Phase};
 use crate::schedule;
 
 /// Peak demand of a scenario on all machines of a run.
@@ -26,14 +26,18 @@ pub struct FleetDemand {
 }
 
 impl FleetDemand {
-    /// Computes the demand of users with this program.
-    pub fn of(program: &Program, phases: &[Phase]) -> Self {
-        let connections = Demand::of(program, phases).connections;
-        let starts_per_s = starts_per_s(program, phases, connections);
+    /// Computes the demand of users with this program. Rates of classes with a load of their own are
+    /// added up.
+    pub fn of(program: &Program, load: &Load) -> Self {
+        let connections = Demand::of(program, load).connections;
+        let parts = LoadPart::all(program, load, connections);
         let limit = |action| limit_per_s(program, action, connections);
-        let replaces = program.classes().iter().any(|class| class.sum.replaces);
-        let arrivals = starts_per_s.map(|starts| if replaces { 2.0 * starts } else { starts });
-        let messages = messages_per_s(program, starts_per_s, connections);
+        let arrivals = sum(parts.iter().map(LoadPart::arrivals_per_s));
+        let heartbeats_per_s = program
+            .heartbeat()
+            .map_or(0.0, |period| connections as f64 / period.as_secs_f64().max(1e-3));
+        let messages = sum(parts.iter().map(LoadPart::messages_per_s));
+        let messages = messages.map(|messages| messages + heartbeats_per_s);
         Self {
             connections,
             arrivals_per_s: lower(arrivals, limit(LimitedAction::Connect)),
@@ -42,38 +46,82 @@ impl FleetDemand {
     }
 }
 
-/// Returns the users that begin their steps per second; `None` if nothing but the server slows
-/// them down.
-fn starts_per_s(program: &Program, phases: &[Phase], users: u64) -> Option<f64> {
-    let rate = schedule::peak_rate(phases);
-    let sums = || program.classes().iter().map(|class| class.sum);
-    if Model::of(phases) == Model::Open || !sums().any(OpSum::ends_before_run) {
-        return Some(rate);
-    }
-    let shortest = sums().filter_map(|sum| sum.time_min).min().unwrap_or(Duration::MAX);
-    (!shortest.is_zero()).then(|| rate + users as f64 / shortest.as_secs_f64())
+/// The classes that have a load in common: all, or one that has its own.
+struct LoadPart<'a> {
+    program: &'a Program,
+    class: Option<&'a ProgramClass>,
+    phases: &'a [Phase],
+    /// Its users at once.
+    users: u64,
 }
 
-fn messages_per_s(program: &Program, starts_per_s: Option<f64>, users: u64) -> Option<f64> {
-    let users = users as f64;
-    if program.classes().iter().any(|class| class.sum.messages.is_unbounded) {
-        return None;
-    }
-    let mean = |of: fn(OpSum) -> f64| program.mean_of_users(of);
-    let once = mean(|sum| sum.messages.once);
-    let paced = mean(|sum| sum.messages.paced);
-    let endless_per_s = mean(|sum| sum.messages.endless_per_s);
-    let started_per_s = match starts_per_s {
-        // Users that start together are in their loops together, and no faster than these.
-        Some(starts) => {
-            starts * once + (starts * paced).min(users * mean(|sum| sum.messages.paced_per_s))
+impl<'a> LoadPart<'a> {
+    /// Returns the parts of a load, which has so many users at once.
+    fn all(program: &'a Program, load: &'a Load, users: u64) -> Vec<Self> {
+        if let Load::Shared(phases) = load {
+            return vec![Self { program, class: None, phases, users }];
         }
-        None if once + paced == 0.0 => 0.0,
-        None => return None,
-    };
-    let heartbeats_per_s =
-        program.heartbeat().map_or(0.0, |period| users / period.as_secs_f64().max(1e-3));
-    Some(started_per_s + users * endless_per_s + heartbeats_per_s)
+        let part = |(class, phases): (&'a ProgramClass, &'a [Phase])| {
+            let users = Demand::of_classes(std::slice::from_ref(class), phases).connections;
+            Self { program, class: Some(class), phases, users }
+        };
+        program.classes().iter().zip(load.lanes()).map(part).collect()
+    }
+
+    fn sums(&self) -> impl Iterator<Item = OpSum> {
+        let all = if self.class.is_some() { &[] } else { self.program.classes() };
+        self.class.into_iter().chain(all).map(|class| class.sum)
+    }
+
+    /// Returns the mean of a number that a user of each class has.
+    fn mean(&self, of: fn(OpSum) -> f64) -> f64 {
+        self.class.map_or_else(|| self.program.mean_of_users(of), |class| of(class.sum))
+    }
+
+    /// Returns the connections that begin per second; `None` if nothing but the server slows them
+    /// down.
+    fn arrivals_per_s(&self) -> Option<f64> {
+        let replaces = self.sums().any(|sum| sum.replaces);
+        self.starts_per_s().map(|starts| if replaces { 2.0 * starts } else { starts })
+    }
+
+    /// Returns the users that begin their steps per second; `None` if nothing but the server slows
+    /// them down.
+    fn starts_per_s(&self) -> Option<f64> {
+        let rate = schedule::peak_rate(self.phases);
+        if Model::of(self.phases) == Model::Open || !self.sums().any(OpSum::ends_before_run) {
+            return Some(rate);
+        }
+        let shortest = self.sums().filter_map(|sum| sum.time_min).min().unwrap_or(Duration::MAX);
+        (!shortest.is_zero()).then(|| rate + self.users as f64 / shortest.as_secs_f64())
+    }
+
+    /// Returns the messages that its users send per second, without heartbeats; `None` if they
+    /// send as fast as the server answers.
+    fn messages_per_s(&self) -> Option<f64> {
+        let users = self.users as f64;
+        if self.sums().any(|sum| sum.messages.is_unbounded) {
+            return None;
+        }
+        let once = self.mean(|sum| sum.messages.once);
+        let paced = self.mean(|sum| sum.messages.paced);
+        let endless_per_s = self.mean(|sum| sum.messages.endless_per_s);
+        let started_per_s = match self.starts_per_s() {
+            // Users that start together are in their loops together, and no faster than these.
+            Some(starts) => {
+                let most = users * self.mean(|sum| sum.messages.paced_per_s);
+                starts * once + (starts * paced).min(most)
+            }
+            None if once + paced == 0.0 => 0.0,
+            None => return None,
+        };
+        Some(started_per_s + users * endless_per_s)
+    }
+}
+
+/// Returns the sum of rates; `None` if one has no bound.
+fn sum(mut rates: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    rates.try_fold(0.0, |sum, rate| Some(sum + rate?))
 }
 
 /// Returns the rate that the scenario itself allows all its users.
@@ -163,6 +211,19 @@ mod tests {
         let scenario = Scenario::parse(source, "test").unwrap();
         let demand = FleetDemand::of(&Program::compile(&scenario), &scenario.load);
         assert_eq!(demand.messages_per_s, Some(25.0));
+    }
+
+    #[test]
+    fn classes_with_loads_of_their_own_add_up() {
+        let source = "target: tcp://127.0.0.1:1\nusers:\n  \
+                      idle: {load: [ramp: {to: 30, over: 3s}], user: [connect, stay]}\n  \
+                      late: {load: [arrivals: {rate: 5/s, for: 9s}], \
+                      user: [connect, send: a, send: b, wait: 1s, close]}\n";
+        let scenario = Scenario::parse(source, "test").unwrap();
+        let demand = FleetDemand::of(&Program::compile(&scenario), &scenario.load);
+        // Each of those that arrive stays for 1 s, and a second more for slow answers.
+        assert_eq!(demand.connections, 30 + 10);
+        assert_eq!((demand.arrivals_per_s, demand.messages_per_s), (Some(15.0), Some(10.0)));
     }
 
     #[test]

@@ -157,7 +157,7 @@ impl Generator {
             },
             clocks: limits.iter().map(clock).collect(),
             held: HeldBudget::new(
-                held_bytes_max(&config.program, &config.phases, slots)
+                held_bytes_max(&config.program, &config.load, slots)
                     .try_into()
                     .unwrap_or(usize::MAX),
             ),
@@ -251,8 +251,8 @@ impl Generator {
         }
     }
 
-    /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave and
-    /// busy users may finish. Otherwise all users leave.
+    /// Begins the end of the run. In the open model, unless `at_once`, users in `stay` leave, users
+    /// that would begin again leave, and other busy users may finish. Otherwise all users leave.
     fn end_run<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>, at_once: bool) {
         let now = cx.now();
         self.starts.end(now);
@@ -271,7 +271,10 @@ impl Generator {
             self.run.phase = RunPhase::Finishing(now + FINISH_TIMEOUT);
             self.run.schedule_over_at = now;
             let rules = self.run.rules();
-            keys.retain(|key| cx.state(*key).is_some_and(|user| is_done(user, rules, now)));
+            keys.retain(|key| {
+                cx.state(*key)
+                    .is_some_and(|user| rules.begins_again(user.class) || is_done(user, rules, now))
+            });
         }
         let indexes = keys.into_iter().map(Key::index).collect();
         self.departures.start(indexes, now, RAMP_DOWN);
@@ -307,7 +310,7 @@ impl Generator {
         stats.counters.held_bytes = self.held.used_bytes() as u64;
         stats.counters.held_refused = self.held.refused();
         stats.phase = match self.run.phase {
-            RunPhase::Leaving => self.run.config.phases.len(),
+            RunPhase::Leaving => self.starts.phase_count(),
             RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase_at(cx.now()),
         };
         stats.core = cx.counters();

@@ -4,14 +4,14 @@
 use crate::capacity::Demand;
 use crate::program::Program;
 use crate::protocols::MessageForm;
-use crate::scenario::Phase;
+use crate::scenario::Load;
 
 /// Returns the bytes that all users of a core may hold together, where a run has so many cores on
 /// all its machines: those of the scenario, or [`HELD_BYTES_MAX`]. Many users may hold
 /// [`HELD_BYTES_EACH`] each. The contexts of compressed messages have room beside it.
-pub fn held_bytes_max(program: &Program, phases: &[Phase], cores: usize) -> u64 {
+pub fn held_bytes_max(program: &Program, load: &Load, cores: usize) -> u64 {
     program.held_bytes_max().unwrap_or_else(|| {
-        let connections = Demand::of(program, phases).connections;
+        let connections = Demand::of(program, load).connections;
         let connections = connections.div_ceil(cores.max(1) as u64);
         let contexts = connections.saturating_mul(program.context_bytes());
         connections.saturating_mul(HELD_BYTES_EACH).max(HELD_BYTES_MAX).saturating_add(contexts)
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Protocol, Scenario};
 
-    fn compiled(text: &str) -> (Program, Vec<Phase>) {
+    fn compiled(text: &str) -> (Program, Load) {
         let scenario = Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
         (Program::compile(&scenario), scenario.load)
     }

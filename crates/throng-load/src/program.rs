@@ -75,6 +75,7 @@ use std::time::Duration;
 use throng_base::Prng;
 pub(crate) use throng_base::time::nanos;
 
+use crate::schedule::UserNumbers;
 use dialogue::Dialogue;
 
 /// A compiled scenario: the ops of all classes and their side tables.
@@ -109,6 +110,8 @@ pub struct Program {
     sent_parts: Vec<SentPart>,
     classes: Vec<ProgramClass>,
     weight_total: u64,
+    /// Numbers of the users, if each class has a load of its own.
+    numbers: Option<UserNumbers>,
     /// Coprime to `weight_total`, so that its multiples visit every residue once.
     stride: u64,
     dialogue: Dialogue,
@@ -403,13 +406,18 @@ impl Program {
         blocks * in_block + count(users - rest..users)
     }
 
-    /// Returns the index of the class of user `user`. In every block of as many users as the sum of
+    /// Returns the index of the class of user `user`: that in whose load it is, if each class has
+    /// one. Otherwise, and for users that were requested by hand: in every block of as many users as the sum of
     /// the weights, each class has exactly its weight, and the classes are mixed rather than one
     /// after another.
     ///
     /// Each block begins at another offset of the cycle: a core takes every n-th user, and must get
     /// its share of every class whatever common factors n and the weights have.
     pub fn class_of(&self, user: u64) -> usize {
+        let place = self.numbers.as_ref().and_then(|numbers| numbers.place(user));
+        if let Some((class, _)) = place {
+            return class;
+        }
         let (block, turn) = (user / self.weight_total, user % self.weight_total);
         let begin = Prng::derive(0, block).below(self.weight_total);
         let position = u128::from(turn) * u128::from(self.stride) + u128::from(begin);

@@ -55,8 +55,10 @@ pub use escape::Escape;
 pub use expression::{EXPRESSION_BYTES_MAX, ExpressionError, Scope, evaluate};
 pub use header::{HeaderPlace, is_token};
 pub use inputs::{CarriedFile, CarriedInputs, ScenarioInputs};
-pub use load::{Curve, LoadPeak, Model, Phase, Spacing, peak_arrivals, peak_users};
-pub(crate) use load::{outline, phase_name, read_curve};
+pub(crate) use load::read_curve;
+pub use load::{
+    ClassLoad, Curve, Load, LoadPeak, LoadPiece, Model, Phase, Spacing, peak_arrivals, peak_users,
+};
 pub use node::{Kind as YamlKind, Node as YamlNode};
 pub use on_error::OnError;
 pub use on_message::MessageRule;
@@ -90,8 +92,8 @@ pub struct Scenario {
     pub target: Target,
     /// Protocol of the connections.
     pub protocol: Protocol,
-    /// Phases of the load, one after another; at least one.
-    pub load: Vec<Phase>,
+    /// Load of all users, or of each class.
+    pub load: Load,
     /// Classes of users; at least one.
     pub classes: Vec<Class>,
     /// Steps that one user takes before the load begins.
@@ -244,7 +246,7 @@ fn read(
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
-    let load = read_load(reader, &fields, folder, peak);
+    let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
     let setup = optional(&fields, "setup", |node| setup::read_setup(reader, node, of_user));
@@ -299,21 +301,6 @@ fn read(
     Some(scenario)
 }
 
-fn read_load(
-    reader: &mut Reader<'_>,
-    fields: &Fields<'_>,
-    folder: &Path,
-    peak: Option<LoadPeak>,
-) -> Option<Vec<Phase>> {
-    let example = "load: [{ramp: {to: 100, over: 10s}}]";
-    let node = reader.require(fields, "load", "a scenario", example)?;
-    let mut phases = load::read(reader, node, folder)?;
-    if let Some(peak) = peak {
-        load::set_peak(reader, node, &mut phases, peak);
-    }
-    Some(phases)
-}
-
 /// Reads `user`, or the classes of `users`.
 fn read_user(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Class>> {
     let on_error = fields.get("on_error");
@@ -360,9 +347,9 @@ fn optional<T>(
 }
 
 /// Refuses a load that waits for its users beside a probe, which goes on without them.
-fn check_until_done(reader: &mut Reader<'_>, fields: &Fields<'_>, load: &[Phase]) -> Option<()> {
-    if let (Some(_), Some(node)) = (fields.get("probe"), fields.get("load"))
-        && let Some(Phase::Hold { until_done: true, .. }) = load.last()
+fn check_until_done(reader: &mut Reader<'_>, fields: &Fields<'_>, load: &Load) -> Option<()> {
+    let node = fields.get("load").or(fields.get("users"));
+    if let (Some(_), Some(node), Some(_)) = (fields.get("probe"), node, load.ends_with_users_from())
     {
         let title = "a load with a `probe` does not end with its users";
         reader.error(reader.first_line(&node.span), title, "leave out `until: done`");
@@ -399,7 +386,7 @@ fn read_classes(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Class>> {
 fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class> {
     let name = reader.text(name, "the key of a class", "a name")?.to_owned();
     let what = format!("the class `{name}`");
-    let fields = reader.fields(node, &what, &["weight", "user", "on_error", "on_message"])?;
+    let fields = reader.fields(node, &what, &CLASS_KEYS)?;
     let weight = match fields.get("weight") {
         None => Some(1),
         Some(node) => read_weight(reader, node),
@@ -479,6 +466,9 @@ const KEYS: [&str; 15] = [
     "params",
     "lab",
 ];
+
+/// The `load` of a class is read with those of the others.
+const CLASS_KEYS: [&str; 5] = ["weight", "load", "user", "on_error", "on_message"];
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;

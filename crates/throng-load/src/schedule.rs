@@ -7,6 +7,7 @@
 
 mod closed;
 mod curve;
+mod numbers;
 mod open;
 mod paced;
 mod rate_clock;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use closed::{ClosedSchedule, ScheduleEvent, UserChange};
+pub(crate) use numbers::UserNumbers;
 pub use open::Arrivals;
 pub use paced::{Pace, PacedTurns};
 pub use rate_clock::RateClock;
@@ -33,6 +35,21 @@ pub fn length(phases: &[Phase]) -> Duration {
 /// how long the users' steps take, so this returns [`arrivals_total`], an upper bound.
 pub fn peak_users(phases: &[Phase]) -> u64 {
     u64::from(ClosedSchedule::new(phases).peak_users()).max(arrivals_total(phases))
+}
+
+/// Returns the maximum number of users at once of loads that run beside one another. Users of the
+/// closed model are counted at each moment, those of the open model as in [`peak_users`].
+pub fn peak_users_beside<'p>(loads: impl Iterator<Item = &'p [Phase]>) -> u64 {
+    let (mut lines, mut arrivals) = (Vec::new(), 0);
+    for phases in loads {
+        lines.push(ClosedSchedule::new(phases));
+        arrivals += arrivals_total(phases);
+    }
+    // Between two bends no sum of lines is above both its ends.
+    let bends = lines.iter().flat_map(ClosedSchedule::bends);
+    let moments = bends.flat_map(|at| [at.saturating_sub(Duration::from_nanos(1)), at]);
+    let users_at = |at| lines.iter().map(|line| line.users_at(at)).sum::<u64>();
+    arrivals + moments.map(users_at).max().unwrap_or(0)
 }
 
 /// Returns the maximum number of users that start per second: the highest arrival rate, or the

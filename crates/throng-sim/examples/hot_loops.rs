@@ -95,7 +95,7 @@ where
     let config = GeneratorConfig {
         cues: Cues::new(program.cues()).into(),
         program,
-        phases: scenario.load.clone(),
+        load: scenario.load.clone(),
         targets: vec![address],
         sources: SourcePlan::Any,
         self_connect_possible: false,

@@ -17,7 +17,7 @@ struct Recipe {
 }
 
 /// The files that recipes write, and the figures that must not be 0, by the number of the recipe.
-const EXPECTED: [(&[&str], &[&str]); 10] = [
+const EXPECTED: [(&[&str], &[&str]); 11] = [
     (&[], &["/http/ok", "/connect/ok", "/message/answered", "/steps/0/ok"]),
     (&[], &["/message/answered"]),
     (&[], &["/message/answered"]),
@@ -28,6 +28,15 @@ const EXPECTED: [(&[&str], &[&str]); 10] = [
     (&["knee.html"], &["/message/answered"]),
     (&["report.html", "report.xml"], &["/message/answered"]),
     (&[], &["/join/ok", "/push/ok", "/steps/0/ok"]),
+    (
+        &[],
+        &[
+            "/connect/ok",
+            "/steps/0/ok",
+            "/classes/resident/connects_ok",
+            "/classes/visitor/connects_ok",
+        ],
+    ),
 ];
 
 #[track_caller]
@@ -53,10 +62,13 @@ fn check(number: usize) {
     if let Some(rows) = &recipe.rows {
         place.write("users.csv", rows);
     }
-    let few: &[&str] = match recipe.scenario.contains("ramp:") {
-        true => &["--users", "40"],
-        false => &["--arrivals", "50/s"],
-    };
+    let few: &[&str] =
+        match (recipe.scenario.contains("\nload:"), recipe.scenario.contains("ramp:")) {
+            // Each class has a load of its own.
+            (false, _) => &[],
+            (true, true) => &["--users", "40"],
+            (true, false) => &["--arrivals", "50/s"],
+        };
     let tried = place.throng(&["try", words[1], "--no-wait"]);
     assert_eq!(tried.code, Some(0), "{tried:#?}");
     let run = place.throng(&[&words[..], few, &["--json", "summary.json"]].concat());
@@ -134,7 +146,7 @@ fn quick(line: &str) -> String {
 }
 
 #[test]
-fn the_document_has_ten_recipes_and_a_row_for_each() {
+fn the_document_has_all_recipes_and_a_row_for_each() {
     let doc = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/cookbook.md");
     let text = std::fs::read_to_string(doc).unwrap();
     let recipes = Recipe::all();
@@ -173,4 +185,5 @@ recipes! {
     the_recipe_of_a_ramp_to_the_knee_runs = 8;
     the_recipe_for_ci_runs = 9;
     the_recipe_of_a_thousand_rooms_runs = 10;
+    the_recipe_of_users_who_stay_beside_arrivals_runs = 11;
 }

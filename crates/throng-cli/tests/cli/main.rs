@@ -4,6 +4,7 @@
 mod answers;
 mod broadcast;
 mod calibrate;
+mod class_loads;
 mod compare;
 mod cookbook;
 mod displays;

@@ -148,7 +148,7 @@ fn broadcasts_do_not_overlap_and_two_reach_all_users() {
     let pace = |lobby: &SizedScenario, values: [f64; 4]| {
         let names = ["pace", "arrive", "hold", "probe"];
         check(lobby, &names.into_iter().zip(values).collect::<Vec<_>>());
-        assert_eq!(lobby.scenario.load.len(), 2);
+        assert_eq!(lobby.scenario.load.shared().len(), 2);
     };
     let few = size("phoenix-2m", known(DOES, Some(500), Some(3), None));
     pace(&few, [4_900.0, 1.0, 3.0, 1.0]);
@@ -161,7 +161,7 @@ fn many_users_arrive_in_stages_without_arrivals_during_a_broadcast() {
     let pace = |lobby: &SizedScenario, values: [f64; 4]| {
         let names = ["pace", "arrive", "pause", "probe"];
         check(lobby, &names.into_iter().zip(values).collect::<Vec<_>>());
-        assert_eq!(lobby.scenario.load.len(), 8);
+        assert_eq!(lobby.scenario.load.shared().len(), 8);
     };
     pace(&sized("phoenix-2m", DOES, 100_000, None), [4_900.0, 10.0, 6.0, 10.0]);
     pace(&sized("phoenix-2m", DOES, 100_000, Some(2_666)), [2_666.0, 14.0, 6.0, 14.0]);
@@ -169,7 +169,7 @@ fn many_users_arrive_in_stages_without_arrivals_during_a_broadcast() {
     let lobby = sized("phoenix-2m", DOES, 1_000_000, None);
     check(&lobby, &[("arrive", 121.0), ("pause", 42.0), ("probe", 121.0), ("hold", 163.0)]);
     check(&lobby, &[("heartbeat", 36.0), ("timeout", 60.0)]);
-    assert_eq!((lobby.scenario.load.len(), lobby.seconds()), (8, 647));
+    assert_eq!((lobby.scenario.load.shared().len(), lobby.seconds()), (8, 647));
     let all: f64 = (1..=4).map(|stage| lobby.param(&format!("stage{stage}"))).sum();
     assert_eq!(all, 1_000_000.0);
     let more = sized("phoenix-2m", DOES, 2_500_000, None);
@@ -194,7 +194,7 @@ fn messages_grow_and_talkers_are_users() {
 fn the_arrivals_give_the_planned_users() {
     let plan = size("simulated-chat", known(DOES, Some(7_000), Some(70), None));
     check(&plan, &[("think", 5.0), ("arrivals", 200.0), ("rooms", 140.0), ("warm", 70.0)]);
-    assert_eq!(plan.scenario.load[0].length(), Duration::from_secs(140));
+    assert_eq!(plan.scenario.load.shared()[0].length(), Duration::from_secs(140));
 }
 
 /// What `connscale` says about 1,000 users.

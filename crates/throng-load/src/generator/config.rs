@@ -10,7 +10,7 @@ use super::tracer::TraceOptions;
 use crate::cues::Cues;
 use crate::peers::PeerMessage;
 use crate::program::Program;
-use crate::scenario::{Model, Phase};
+use crate::scenario::{Load, Model};
 use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 use crate::user::{ClassTraits, Rules};
@@ -23,8 +23,8 @@ pub struct GeneratorConfig {
     /// Barriers and signals, by which users of all cores wait for one another: the only thing here
     /// that changes.
     pub cues: Arc<Cues>,
-    /// Phases of the load.
-    pub phases: Vec<Phase>,
+    /// Load of all users, or of each class.
+    pub load: Load,
     /// Addresses to connect to: user `k` connects to target `k mod n`.
     pub targets: Vec<std::net::SocketAddr>,
     /// Source addresses and ports of the connections.
@@ -76,8 +76,8 @@ impl RunState {
     /// Creates the state of a run that begins.
     pub(super) fn new(config: Arc<GeneratorConfig>) -> Self {
         Self {
-            classes: ClassTraits::of(&config.program),
-            model: Model::of(&config.phases),
+            classes: ClassTraits::of(&config.program, &config.load),
+            model: config.load.model(),
             phase: RunPhase::Running,
             schedule_over_at: Instant::FAR,
             config,
@@ -112,7 +112,6 @@ impl RunState {
             classes: &self.classes,
             seed: self.config.seed,
             is_scheduled: self.phase == RunPhase::Running,
-            is_closed_model: self.model == Model::Closed,
             schedule_over_at: self.schedule_over_at,
             port_tries_max: self.config.sources.port_tries_max(),
         }

@@ -263,7 +263,7 @@ pub(super) mod tests {
         GeneratorConfig {
             program: Program::compile(&scenario),
             cues: Cues::new(&[]).into(),
-            phases: scenario.load,
+            load: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
             self_connect_possible: false,

@@ -1,26 +1,32 @@
 //! When the users of one core start, and in the closed model when they stop.
 
-use std::iter::Peekable;
+mod lane;
+
 use std::time::Duration;
 
 use throng_base::Instant;
 
 use super::config::GeneratorConfig;
-use crate::scenario::{Model, Phase};
-use crate::schedule::{self, Arrivals, ClosedSchedule, ScheduleEvent, UserChange};
+use crate::schedule::UserNumbers;
+use lane::{Lane, LaneEvent};
 
 /// One core's share of the schedule, and the users that were requested by hand.
 pub(super) struct Starts {
-    schedule: UserSchedule,
+    /// One lane, or one for each class that has a load of its own.
+    lanes: Vec<Lane>,
+    numbers: UserNumbers,
     /// Start of the run, moved forward by the length of every pause.
     start_at: Instant,
     paused_since: Option<Instant>,
-    phases: Vec<Phase>,
+    /// Ends of the pieces of the load, from the start of the run.
+    piece_ends: Vec<Duration>,
+    /// Moment from which the load is over once all users have ended.
+    users_end: Option<Duration>,
     core: u64,
     cores: u64,
     manual: ManualUsers,
-    /// Moment of the next scheduled event, from the start of the run.
-    upcoming: Option<Duration>,
+    /// Moment of the next scheduled event, from the start of the run, and its lane.
+    upcoming: Option<(Duration, usize)>,
     /// Moment at which the schedule ended or was cut short; no user is due after it.
     ended_at: Option<Instant>,
     /// True once a last phase has begun that ends with its users.
@@ -34,22 +40,6 @@ pub(super) enum DueAction {
     Stop { id: u64, index: u32 },
 }
 
-enum UserSchedule {
-    Closed {
-        scheduled: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
-        /// The same events once more, to count the users that should have started.
-        counted: Peekable<Box<dyn Iterator<Item = ScheduleEvent>>>,
-        starts_counted: u64,
-        /// Table indexes of this core's users, by user number; kept only if the schedule stops
-        /// users.
-        indexes: Option<Vec<u32>>,
-    },
-    Open {
-        arrivals: Box<Arrivals>,
-        count: u64,
-    },
-}
-
 /// Users that were requested over the control socket: one per millisecond over all cores.
 #[derive(Default)]
 struct ManualUsers {
@@ -60,33 +50,14 @@ struct ManualUsers {
 
 impl Starts {
     pub(super) fn new(config: &GeneratorConfig, core: usize, cores: usize) -> Self {
-        let phases = config.phases.clone();
-        let plan = match Model::of(&phases) {
-            Model::Closed => {
-                let schedule = ClosedSchedule::new(&phases);
-                let events = || {
-                    let events: Box<dyn Iterator<Item = ScheduleEvent>> =
-                        Box::new(schedule.events(core, cores));
-                    events.peekable()
-                };
-                let indexes = schedule.has_stops().then(Vec::new);
-                UserSchedule::Closed {
-                    scheduled: events(),
-                    counted: events(),
-                    starts_counted: 0,
-                    indexes,
-                }
-            }
-            Model::Open => {
-                let arrivals = Box::new(Arrivals::new(&phases, core, cores, config.seed));
-                UserSchedule::Open { arrivals, count: 0 }
-            }
-        };
+        let load = &config.load;
         let mut starts = Self {
-            schedule: plan,
+            lanes: Lane::all(load, core, cores, config.seed),
+            numbers: UserNumbers::of(load),
             start_at: config.start_at,
             paused_since: None,
-            phases,
+            piece_ends: load.pieces().into_iter().map(|piece| piece.end).collect(),
+            users_end: load.ends_with_users_from(),
             core: core as u64,
             cores: cores as u64,
             manual: ManualUsers::default(),
@@ -106,7 +77,7 @@ impl Starts {
         }
         let planned = match (self.paused_since, self.upcoming) {
             (Some(_), _) => Instant::FAR,
-            (None, Some(offset)) => self.start_at + offset,
+            (None, Some((offset, _))) => self.start_at + offset,
             // The users may have ended before this phase begins.
             (None, None) if !self.awaits_users => self.users_end_at().unwrap_or(self.end_at()),
             (None, None) => self.end_at(),
@@ -129,44 +100,27 @@ impl Starts {
         if self.paused_since.is_some() {
             return None;
         }
-        let due = self.start_at + self.upcoming?;
+        let (offset, lane) = self.upcoming?;
+        let due = self.start_at + offset;
         if due > now {
             return None;
         }
-        let action = match &mut self.schedule {
-            UserSchedule::Closed { scheduled: next, indexes, .. } => {
-                let ScheduleEvent { user: id, change, .. } = next.next()?;
-                match change {
-                    UserChange::Start => DueAction::Start { id, due },
-                    UserChange::Stop => {
-                        let user = (id / self.cores) as usize;
-                        let known = indexes.as_ref().and_then(|indexes| indexes.get(user));
-                        let index = known.copied().unwrap_or(u32::MAX);
-                        DueAction::Stop { id, index }
-                    }
-                }
-            }
-            UserSchedule::Open { arrivals, count } => {
-                arrivals.next();
-                let id = self.core + *count * self.cores;
-                *count += 1;
-                DueAction::Start { id, due }
-            }
-        };
+        let event = self.lanes[lane].pop()?;
         self.find_upcoming();
-        Some(action)
+        Some(match event {
+            LaneEvent::Start(user) => DueAction::Start { id: self.numbers.number(lane, user), due },
+            LaneEvent::Stop(user, index) => {
+                DueAction::Stop { id: self.numbers.number(lane, user), index }
+            }
+        })
     }
 
     /// Remembers the table index of a user, so that the schedule can stop it.
     pub(super) fn started(&mut self, id: u64, index: u32) {
-        if let UserSchedule::Closed { indexes: Some(indexes), .. } = &mut self.schedule
-            && id < MANUAL_ID_MIN
+        if id < MANUAL_ID_MIN
+            && let Some((lane, user)) = self.numbers.place(id)
         {
-            let user = (id / self.cores) as usize;
-            if user >= indexes.len() {
-                indexes.resize(user + 1, u32::MAX);
-            }
-            indexes[user] = index;
+            self.lanes[lane].started(user, index);
         }
     }
 
@@ -174,28 +128,23 @@ impl Starts {
     pub(super) fn intended_by(&mut self, now: Instant) -> u64 {
         let now = self.ended_at.map_or(now, |ended_at| ended_at.min(now));
         let passed = self.paused_since.unwrap_or(now).since(self.start_at);
-        let planned = match &mut self.schedule {
-            _ if now < self.start_at => 0,
-            UserSchedule::Closed { counted: due, starts_counted: due_count, .. } => {
-                while let Some(event) = due.next_if(|event| event.at <= passed) {
-                    *due_count += u64::from(event.change == UserChange::Start);
-                }
-                *due_count
-            }
-            UserSchedule::Open { arrivals, .. } => arrivals.intended_by(passed),
+        let planned = match now < self.start_at {
+            true => 0,
+            false => self.lanes.iter_mut().map(|lane| lane.intended_by(passed)).sum(),
         };
         planned + self.manual.started
     }
 
-    /// Returns the number of the load phase at `now`.
+    /// Returns the number of the load's piece at `now`.
     pub(super) fn phase_at(&self, now: Instant) -> usize {
         let passed = self.paused_since.unwrap_or(now).since(self.start_at);
-        let mut end = Duration::ZERO;
-        let begun = |phase: &&Phase| {
-            end += phase.length();
-            end <= passed
-        };
-        self.phases.iter().take_while(begun).count().min(self.phases.len().saturating_sub(1))
+        let begun = self.piece_ends.partition_point(|end| *end <= passed);
+        begun.min(self.piece_ends.len().saturating_sub(1))
+    }
+
+    /// Returns the number of the load's pieces.
+    pub(super) fn phase_count(&self) -> usize {
+        self.piece_ends.len()
     }
 
     /// Requests `count` more users by hand.
@@ -239,22 +188,18 @@ impl Starts {
         self.ended_at.get_or_insert(now);
     }
 
-    /// Returns the beginning of the last phase if it ends with its users.
+    /// Returns the moment from which the load is over once all users have ended.
     fn users_end_at(&self) -> Option<Instant> {
-        let (last, before) = self.phases.split_last()?;
-        let ends_with_users = matches!(last, Phase::Hold { until_done: true, .. });
-        ends_with_users.then(|| self.start_at + schedule::length(before))
+        self.users_end.map(|end| self.start_at + end)
     }
 
     fn end_at(&self) -> Instant {
-        self.start_at + schedule::length(&self.phases)
+        self.start_at + self.piece_ends.last().copied().unwrap_or_default()
     }
 
     fn find_upcoming(&mut self) {
-        self.upcoming = match &mut self.schedule {
-            UserSchedule::Closed { scheduled: next, .. } => next.peek().map(|event| event.at),
-            UserSchedule::Open { arrivals, .. } => arrivals.peek(),
-        };
+        let moments = self.lanes.iter_mut().enumerate();
+        self.upcoming = moments.filter_map(|(lane, it)| Some((it.upcoming()?, lane))).min();
     }
 }
 
@@ -279,12 +224,16 @@ mod tests {
     use crate::source::SourcePlan;
 
     fn starts(load: &str) -> Starts {
-        let source = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: [connect, stay]\n");
-        let scenario = Scenario::parse(&source, "test").unwrap();
+        of_core(&format!("load: {load}\nuser: [connect, stay]"), 0, 1)
+    }
+
+    fn of_core(load: &str, core: usize, cores: usize) -> Starts {
+        let source = format!("target: tcp://127.0.0.1:1\n{load}\n");
+        let scenario = Scenario::parse(&source, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
         let config = GeneratorConfig {
             program: Program::compile(&scenario),
             cues: Cues::new(&[]).into(),
-            phases: scenario.load,
+            load: scenario.load,
             targets: Vec::new(),
             sources: SourcePlan::Any,
             self_connect_possible: false,
@@ -297,7 +246,7 @@ mod tests {
             peers: None,
             trace: None,
         };
-        Starts::new(&config, 0, 1)
+        Starts::new(&config, core, cores)
     }
 
     fn at(ms: u64) -> Instant {
@@ -403,5 +352,91 @@ mod tests {
         assert_eq!(starts.due(), at(2_001));
         assert!(matches!(starts.pop(at(2_001)), Some(DueAction::Start { .. })));
         assert_eq!(starts.due(), Instant::FAR);
+    }
+
+    /// Users that stay for 3 s beside arrivals every second for 5 s.
+    const TWO_LOADS: &str = "users:
+  chat: {load: [{steps: {from: 2, to: 4, by: 2, each: 1s}}, {hold: {for: 1s}}], user: [connect]}
+  api: {load: [{arrivals: {rate: 1/s, for: 5s, spacing: even}}], user: [connect]}";
+
+    /// Returns all actions of a core in its load, as text, with their second.
+    fn actions(starts: &mut Starts) -> Vec<String> {
+        let mut actions = Vec::new();
+        for ms in (1_000..=6_000).step_by(1_000) {
+            while let Some(action) = starts.pop(at(ms)) {
+                let second = ms / 1_000 - 1;
+                actions.push(match action {
+                    DueAction::Start { id, due } => {
+                        assert_eq!(due, at(ms), "user {id} is not late");
+                        starts.started(id, 100 + id as u32);
+                        format!("{second}: start {id}")
+                    }
+                    DueAction::Stop { id, index } => {
+                        assert_eq!(index, 100 + id as u32);
+                        format!("{second}: stop {id}")
+                    }
+                });
+            }
+        }
+        actions
+    }
+
+    #[test]
+    fn two_classes_with_loads_of_their_own_run_beside_one_another() {
+        let mut starts = of_core(TWO_LOADS, 0, 1);
+        let (paused, phases) = (at(3_500), [0, 1, 2, 3, 3]);
+        for (second, phase) in (1..).zip(phases) {
+            assert_eq!(starts.phase_at(at(second * 1_000)), phase, "second {second}");
+        }
+        assert_eq!(starts.intended_by(paused), 4 + 3);
+        let expected = [
+            // The users that are counted come first, then those that arrive.
+            "0: start 0",
+            "0: start 1",
+            "0: start 4",
+            "1: start 2",
+            "1: start 3",
+            "1: start 5",
+            "2: start 6",
+            "3: stop 3",
+            "3: stop 2",
+            "3: stop 1",
+            "3: stop 0",
+            "3: start 7",
+            "4: start 8",
+        ];
+        assert_eq!(actions(&mut starts), expected);
+        assert_eq!(starts.intended_by(at(6_000)), 9);
+        assert!(!starts.is_over(at(5_999)) && starts.is_over(at(6_000)));
+    }
+
+    #[test]
+    fn the_same_users_come_at_the_same_moments_on_any_number_of_cores() {
+        let one = actions(&mut of_core(TWO_LOADS, 0, 1));
+        for cores in 2..=4 {
+            let of = |core| actions(&mut of_core(TWO_LOADS, core, cores));
+            let all: Vec<_> = (0..cores).flat_map(of).collect();
+            let sorted = |mut actions: Vec<String>| {
+                actions.sort();
+                actions
+            };
+            assert_eq!(sorted(all), sorted(one.clone()), "{cores} cores");
+        }
+    }
+
+    #[test]
+    fn a_load_of_classes_ends_with_its_users_once_every_class_may() {
+        let mut starts = of_core(
+            "users:
+  chat: {load: [{ramp: {to: 1, over: 3s}}], user: [connect]}
+  api: {load: [{arrivals: {rate: 1/s, for: 1s, spacing: even}}, \
+            {hold: {for: 1m, until: done}}], user: [connect]}",
+            0,
+            1,
+        );
+        actions(&mut starts);
+        assert!(!starts.ends_with_users(at(3_999)), "the first class goes on for 3 s");
+        assert!(starts.ends_with_users(at(4_000)));
+        assert!(!starts.is_over(at(60_000)) && starts.is_over(at(62_000)));
     }
 }

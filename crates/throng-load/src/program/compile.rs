@@ -3,7 +3,8 @@
 use super::compiler::Compiler;
 use super::table_index::TableIndexes;
 use super::{Dialogue, MessageRule, Op, OpFacts, OpRole, Program, ProgramClass, StepOrigin};
-use crate::scenario::{self, Class, Credentials, Scenario, Target, compile_steps};
+use crate::scenario::{self, Class, Credentials, Load, Scenario, Target, compile_steps};
+use crate::schedule::UserNumbers;
 
 impl Program {
     /// Compiles the classes of a scenario. The reader has checked that loops are not nested deeper
@@ -39,6 +40,8 @@ impl Program {
             sent_parts: scenario.sent_parts.clone(),
             classes: Vec::new(),
             weight_total: 0,
+            numbers: matches!(scenario.load, Load::ByClass(_))
+                .then(|| UserNumbers::of(&scenario.load)),
             stride: 0,
             dialogue: Dialogue::default(),
             secrets: secrets_of(scenario),

@@ -14,7 +14,7 @@ use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
 use crate::program::Program;
-use crate::scenario::{Phase, Reach, Scenario, Target, outline, phase_name};
+use crate::scenario::{Load, Reach, Scenario, Target};
 use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
@@ -56,7 +56,7 @@ pub struct LoadPlan {
     /// Length of all phases.
     pub length: Duration,
     pub(super) program: Program,
-    pub(super) phases: Vec<Phase>,
+    pub(super) load: Load,
     pub(super) options: SocketOptions,
     pub(super) driver: LoadDriver,
     pub(super) seed: u64,
@@ -156,9 +156,9 @@ impl LoadPlan {
             targets,
             capacity,
             sources,
-            length: crate::schedule::length(&scenario.load),
+            length: scenario.load.length(),
             program,
-            phases: scenario.load.clone(),
+            load: scenario.load.clone(),
             options: options.sockets,
             driver: options.driver.clone(),
             seed: options.seed.unwrap_or(1),
@@ -189,7 +189,7 @@ impl LoadPlan {
     pub fn held_bytes_most(&self) -> u64 {
         let Capacity { demand, cores, .. } = &self.capacity;
         let of = self.share.map_or(*cores, MachineShare::of);
-        let each_core = held_bytes_max(&self.program, &self.phases, of);
+        let each_core = held_bytes_max(&self.program, &self.load, of);
         let received = most_held(&self.program, demand.connections, *cores, each_core);
         // Smaller ones fit into the buffers of their sockets.
         let sent = match self.program.message_bytes_max() {
@@ -229,12 +229,12 @@ impl LoadPlan {
 
     /// Returns the names of the phases in reports.
     pub fn phase_names(&self) -> Vec<String> {
-        self.phases.iter().map(phase_name).collect()
+        self.load.pieces().into_iter().map(|piece| piece.name).collect()
     }
 
     /// Returns the load in a line: the names of the phases, each repeated part once.
     pub fn load_outline(&self) -> String {
-        outline(&self.phases)
+        self.load.outline()
     }
 }
 

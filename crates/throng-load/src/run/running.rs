@@ -55,7 +55,7 @@ impl RunningLoad {
         let config = Arc::new(GeneratorConfig {
             cues: Cues::new(plan.program.cues()).into(),
             program: plan.program,
-            phases: plan.phases,
+            load: plan.load,
             targets: plan.targets,
             sources: plan.sources,
             self_connect_possible,

@@ -3,7 +3,7 @@
 use throng_base::units::show_count;
 
 use super::reader::Reader;
-use super::{Class, Model, Scenario};
+use super::{Class, Load, Model, Scenario};
 use crate::program::{CueKind, Program};
 use crate::schedule;
 
@@ -14,12 +14,21 @@ pub(super) fn set(reader: &mut Reader<'_>, scenario: &mut Scenario) {
         return;
     }
     let program = Program::compile(scenario);
-    let peak = schedule::peak_users(&scenario.load);
-    let is_closed = Model::of(&scenario.load) == Model::Closed;
+    let load = &scenario.load;
     for cue in &mut scenario.cues {
         let CueKind::Barrier { users } = &mut cue.kind else { continue };
         let (classes, span) = reader.cues.barrier(&cue.name);
-        let (name, most) = (&cue.name, program.users_of_classes(&classes, peak));
+        let name = &cue.name;
+        let is_closed =
+            classes.iter().all(|class| Model::of(load.of_class(*class)) == Model::Closed);
+        let most = match load {
+            Load::Shared(phases) => {
+                program.users_of_classes(&classes, schedule::peak_users(phases))
+            }
+            Load::ByClass(_) => {
+                schedule::peak_users_beside(classes.iter().map(|class| load.of_class(*class)))
+            }
+        };
         if *users == 0 && !is_closed {
             let title = format!("the barrier `{name}` needs a number of users");
             let label = format!("for example `barrier: {{name: {name}, users: 100}}`");

@@ -6,10 +6,10 @@ mod table;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::load::{Model, Phase, Spacing};
+use super::load::{Load, Model, Phase, Spacing};
 use super::node::{Kind, Node};
 use super::reader::Reader;
-use crate::schedule;
+use crate::schedule::{self, UserNumbers};
 pub use read::DataFileError;
 use read::{COLUMNS_MAX, CsvForm};
 pub use table::{DataTable, RowOrder};
@@ -154,8 +154,9 @@ fn read_file(
 }
 
 /// Reports a file with fewer rows than users, where each user is to have a row of its own.
-pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &[Phase]) {
-    let users = most_users(load);
+pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &Load) {
+    let lanes: Vec<_> = load.lanes().map(most_users).collect();
+    let users = UserNumbers::of(load).used(|lane| lanes[lane]);
     let unique = |table: &&DataTable| table.order() == RowOrder::Unique;
     let short =
         reader.names.tables.iter().filter(unique).find(|table| (table.rows() as u64) < users);
@@ -165,7 +166,7 @@ pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &[Phase]) {
         "`order: unique` needs a row for each; `order: in_turn` begins again after the last";
     let span = reader.first_line(&node.span);
     let mistake = reader.error(span, title, label);
-    if Model::of(load) == Model::Open {
+    if load.model() == Model::Open {
         mistake.help = Some("`most: N` in `arrivals` limits the number of users".to_owned());
     }
 }

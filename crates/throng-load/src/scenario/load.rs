@@ -1,31 +1,143 @@
 //! `load`: the phases, and how they are written.
 
 mod arrivals;
+mod by_class;
 mod levels;
 mod name;
 mod order;
 mod peak;
 mod phase;
+mod pieces;
 mod ramp;
 mod stairs;
 mod times;
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::node::{Kind, Node};
-use super::reader::Reader;
+use super::reader::{Fields, Reader};
 use super::values::positive_duration;
 use levels::read_above_zero;
 pub(crate) use levels::read_curve;
 pub(crate) use name::{outline, phase_name};
 use order::PhaseList;
-pub(super) use peak::set_peak;
 pub use peak::{LoadPeak, peak_arrivals, peak_users};
 pub use phase::{Curve, Model, Phase, Spacing};
 use phase::{PhaseNode, PhaseShape};
+pub use pieces::LoadPiece;
 
-/// Reads the list of phases and checks their order. Files with moments are relative to `folder`.
-pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<Vec<Phase>> {
+use crate::schedule;
+
+/// The load of a scenario.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Load {
+    /// Phases of all users; the classes share these users by their weights.
+    Shared(Vec<Phase>),
+    /// A load of its own for each class, in the order of the classes.
+    ByClass(Vec<ClassLoad>),
+}
+
+/// The load of a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClassLoad {
+    /// Name of the class.
+    pub class: String,
+    /// Its phases.
+    pub phases: Vec<Phase>,
+}
+
+impl Load {
+    /// Returns the phases of all users; none if each class has its own.
+    pub fn shared(&self) -> &[Phase] {
+        match self {
+            Self::Shared(phases) => phases,
+            Self::ByClass(_) => &[],
+        }
+    }
+
+    /// Returns the lists of phases that run beside one another: one, or that of each class.
+    pub fn lanes(&self) -> impl Iterator<Item = &[Phase]> {
+        let (shared, by_class) = match self {
+            Self::Shared(phases) => (Some(&phases[..]), &[][..]),
+            Self::ByClass(classes) => (None, &classes[..]),
+        };
+        shared.into_iter().chain(by_class.iter().map(|class| &class.phases[..]))
+    }
+
+    /// Returns the phases of a class.
+    pub fn of_class(&self, class: usize) -> &[Phase] {
+        match self {
+            Self::Shared(phases) => phases,
+            Self::ByClass(classes) => &classes[class].phases,
+        }
+    }
+
+    /// Returns the model of the load: open if users of any class arrive by the clock.
+    pub fn model(&self) -> Model {
+        let is_open = self.lanes().any(|phases| Model::of(phases) == Model::Open);
+        if is_open { Model::Open } else { Model::Closed }
+    }
+
+    /// Returns the length of the longest list of phases.
+    pub fn length(&self) -> Duration {
+        self.lanes().map(schedule::length).max().unwrap_or_default()
+    }
+
+    /// Returns the moment from which the load is over once all users have ended: every class has
+    /// ended or is in a last phase that ends with its users. `None` if no phase does.
+    pub fn ends_with_users_from(&self) -> Option<Duration> {
+        let is_last = |phase: &Phase| matches!(phase, Phase::Hold { until_done: true, .. });
+        let end = |phases: &[Phase]| match phases.split_last() {
+            Some((last, before)) if is_last(last) => (schedule::length(before), true),
+            _ => (schedule::length(phases), false),
+        };
+        let ends = || self.lanes().map(end);
+        ends().any(|(_, awaits)| awaits).then(|| ends().map(|(at, _)| at).max()).flatten()
+    }
+
+    /// Returns the load cut where a class begins another phase.
+    pub fn pieces(&self) -> Vec<LoadPiece> {
+        pieces::of(self)
+    }
+
+    /// Returns the load in a line: the names of the phases, each repeated part once.
+    pub(crate) fn outline(&self) -> String {
+        match self {
+            Self::Shared(phases) => outline(phases),
+            Self::ByClass(classes) => {
+                let of = |class: &ClassLoad| format!("{}: {}", class.class, outline(&class.phases));
+                classes.iter().map(of).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+/// Reads the load of all users, or that of each class. Files with moments are relative to `folder`.
+pub(super) fn read(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    folder: &Path,
+    peak: Option<LoadPeak>,
+) -> Option<Load> {
+    if let Some(users) = fields.get("users").filter(|users| by_class::is_written(users)) {
+        if peak.is_some() {
+            let label = "each class has its own; write the number as a parameter, and --set it";
+            reader.error(fields.key_span("users"), peak::REFUSED, label);
+        }
+        return by_class::read(reader, fields, users, folder);
+    }
+    let example = "load: [{ramp: {to: 100, over: 10s}}]";
+    let node = reader.require(fields, "load", "a scenario", example)?;
+    let mut phases = read_phases(reader, node, folder)?;
+    if let Some(peak) = peak {
+        peak::set_peak(reader, node, &mut phases, peak);
+    }
+    Some(Load::Shared(phases))
+}
+
+/// Reads the list of phases and checks their order.
+fn read_phases(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<Vec<Phase>> {
     let Kind::List(items) = &node.kind else {
         reader.wrong_kind(
             node,

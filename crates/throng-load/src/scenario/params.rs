@@ -337,7 +337,8 @@ user:
         assert!(text.contains("  users: 50000\n  rate: 1000/s\n"), "{text}");
         let params = read_params(&text, "test").unwrap();
         assert_eq!(params[2], ("ramp".to_owned(), Quantity::seconds(50.0)));
-        assert_eq!(Scenario::parse(&text, "test").unwrap().load.len(), 1, "the hold is left out");
+        let load = Scenario::parse(&text, "test").unwrap().load;
+        assert_eq!(load.shared().len(), 1, "the hold is left out");
     }
 
     #[test]

@@ -35,8 +35,8 @@ thresholds:
         Phase::Hold { span: minutes(1), until_done: false },
         Phase::Ramp { to: 0, over: minutes(15), curve: Curve::Linear },
     ];
-    assert_eq!(scenario.load, load);
-    assert_eq!(Model::of(&scenario.load), Model::Closed);
+    assert_eq!(scenario.load.shared(), load);
+    assert_eq!(scenario.load.model(), Model::Closed);
     let [class] = &scenario.classes[..] else { panic!("one class") };
     assert_eq!((class.name.as_str(), class.weight, class.on_error), ("user", 1, OnError::Restart));
     let actions: Vec<_> = class.steps.iter().map(|step| format!("{:?}", step.action)).collect();
@@ -53,8 +53,8 @@ thresholds:
 #[test]
 fn stairs_spikes_and_loops_are_written_out() {
     let load = |load: &str| {
-        let phases = parse(&format!("target: tcp://h:1\nload: {load}\nuser: [connect]")).load;
-        phases.iter().map(phase_name).collect::<Vec<_>>()
+        let load = parse(&format!("target: tcp://h:1\nload: {load}\nuser: [connect]")).load;
+        load.pieces().into_iter().map(|piece| piece.name).collect::<Vec<_>>()
     };
     let stairs = "[steps: {from: 100, to: 350, by: 100, each: 30s}, \
         steps: {from: 300, to: 0, count: 3, each: 1m}]";
@@ -77,7 +77,8 @@ fn stairs_spikes_and_loops_are_written_out() {
     let nested = "[loop: {times: 2, do: [ramp: {to: 10, over: 1s, curve: exponential}, \
         loop: {times: 2, do: [spike: {to: 1k, over: 1s, for: 5s}, hold: {for: 2s}]}, \
         ramp: {to: 0, over: 3s}]}]";
-    let phases = parse(&format!("target: tcp://h:1\nload: {nested}\nuser: [connect]")).load;
+    let load = parse(&format!("target: tcp://h:1\nload: {nested}\nuser: [connect]")).load;
+    let phases = load.shared();
     assert_eq!(phases.len(), 12);
     let spike = Phase::Spike {
         to: 1_000,
@@ -86,16 +87,16 @@ fn stairs_spikes_and_loops_are_written_out() {
         span: Duration::from_secs(5),
     };
     assert_eq!([&phases[1], &phases[3], &phases[7]], [&spike; 3]);
-    assert_eq!(crate::schedule::length(&phases), Duration::from_secs(2 * (1 + 2 * 9 + 3)));
+    assert_eq!(load.length(), Duration::from_secs(2 * (1 + 2 * 9 + 3)));
     assert_eq!(
-        outline(&phases),
+        load.outline(),
         "2 x (exponential ramp to 10 over 1s, spike to 1k for 5s, hold for 2s, spike to 1k for \
          5s, hold for 2s, ramp to 0 over 3s)"
     );
     let many = parse(
         "target: tcp://h:1\nload: [steps: {from: 1, to: 100, by: 1, each: 1s}]\nuser: [connect]",
     );
-    let shown = outline(&many.load);
+    let shown = many.load.outline();
     assert!(shown.starts_with("1 user for 1s, 2 users for 1s"), "{shown}");
     assert!(shown.ends_with("10 users for 1s, … 89 more …, 100 users for 1s"), "{shown}");
 }
@@ -117,8 +118,10 @@ fn every_bundled_example_and_lab_is_read() {
 
 #[test]
 fn arrivals_are_read_with_their_defaults() {
-    let load =
-        |load: &str| parse(&format!("target: tcp://h:1\nload:\n{load}\nuser: [connect]")).load;
+    let load = |load: &str| {
+        let scenario = parse(&format!("target: tcp://h:1\nload:\n{load}\nuser: [connect]"));
+        scenario.load.shared().to_vec()
+    };
     let span = Duration::from_secs(100);
     assert_eq!(
         load("  - arrivals: {rate: 1000/s, for: 100s, most: 100k}"),

@@ -72,6 +72,15 @@ impl ClosedSchedule {
         schedule
     }
 
+    /// Ends the line at `end`, before which all its users stop. A longer one stays as it is.
+    #[must_use]
+    pub fn ending_before(mut self, end: Duration) -> Self {
+        if self.length() < end {
+            self.push(Duration::ZERO, 0, Curve::Linear);
+        }
+        self
+    }
+
     fn push(&mut self, length: Duration, to: u32, curve: Curve) {
         let (begin, from) = (self.length(), self.users_at_end());
         self.segments.push(LineSegment { begin, length, from, to, curve });
@@ -83,12 +92,23 @@ impl ClosedSchedule {
 
     /// Returns the height of the line at `t`; after the end, its last height.
     pub fn target_at(&self, t: Duration) -> f64 {
-        let Some(line) = self.segments.iter().rev().find(|line| line.begin <= t) else {
-            return 0.0;
-        };
+        let begun = self.segments.partition_point(|line| line.begin <= t);
+        let Some(line) = self.segments[..begun].last() else { return 0.0 };
         let passed = (t - line.begin).as_secs_f64() / line.length.as_secs_f64();
         // A segment without a length is over when it begins.
         line.height_at(passed.min(1.0))
+    }
+
+    /// Returns the number of users at `t`; none once all phases are over.
+    pub fn users_at(&self, t: Duration) -> u64 {
+        let height = if t < self.length() { self.target_at(t) } else { 0.0 };
+        // Rounding errors are no user.
+        (height - 1e-6).ceil().max(0.0) as u64
+    }
+
+    /// Returns the moments at which the line bends or jumps, and that of its end.
+    pub fn bends(&self) -> impl Iterator<Item = Duration> {
+        self.segments.iter().map(|line| line.begin).chain([self.length()])
     }
 
     /// Returns the moments at which user `k` starts and stops, alternating and beginning with a

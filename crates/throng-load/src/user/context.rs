@@ -15,6 +15,7 @@ use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
 use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
 use crate::protocols::phoenix::channels::Channel;
+use crate::scenario::{Load, Model};
 use crate::schedule::RateClock;
 
 /// Everything that the machine is lent for one input.
@@ -52,8 +53,6 @@ pub(crate) struct Rules<'a> {
     pub(crate) seed: u64,
     /// True while the schedule runs. After it, loops without an end do.
     pub(crate) is_scheduled: bool,
-    /// True in the closed model: a user whose program ends begins again.
-    pub(crate) is_closed_model: bool,
     /// End of the schedule in the open model; [`Instant::FAR`] before.
     pub(crate) schedule_over_at: Instant,
     /// Further source ports that a connect may try.
@@ -69,6 +68,8 @@ pub(crate) struct ClassTraits {
     pub(crate) resets: bool,
     /// It has rules for messages.
     pub(crate) has_rules: bool,
+    /// Its load is closed: a user whose program ends begins again.
+    pub(crate) begins_again: bool,
 }
 
 /// Status of a user's socket.
@@ -126,14 +127,22 @@ pub(crate) enum StepOutcome {
     WaitAt(u32),
 }
 
+impl Rules<'_> {
+    /// Reports whether a user of this class whose program ends begins again.
+    pub(crate) fn begins_again(&self, class: u16) -> bool {
+        self.classes[usize::from(class)].begins_again
+    }
+}
+
 impl ClassTraits {
     /// Returns the traits of all classes.
-    pub(crate) fn of(program: &Program) -> Vec<Self> {
+    pub(crate) fn of(program: &Program, load: &Load) -> Vec<Self> {
         let classes = 0..program.classes().len();
         let traits = classes.map(|class| Self {
             expects: program.expects(class),
             resets: program.resets(class),
             has_rules: !program.rules_of(class).is_empty(),
+            begins_again: Model::of(load.of_class(class)) == Model::Closed,
         });
         traits.collect()
     }

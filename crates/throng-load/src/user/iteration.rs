@@ -27,7 +27,7 @@ pub(crate) fn end(cx: &mut UserContext<'_>) -> StepOutcome {
     }
     let UserState::Running { has_erred, .. } = cx.user.state else { return StepOutcome::Wait };
     outcomes::end_iteration(cx, None);
-    if !(cx.rules.is_closed_model && cx.rules.is_scheduled) {
+    if !(cx.rules.is_scheduled && cx.rules.begins_again(cx.user.class)) {
         return ending::leave(cx);
     }
     if has_erred { ending::rest(cx) } else { begin(cx) }

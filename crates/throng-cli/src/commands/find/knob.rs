@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use throng_base::units::nearest;
 use throng_load::scenario::{
-    Model, Quantity, Scenario, evaluate, peak_arrivals, peak_users, read_params,
+    Load, Model, Quantity, Scenario, evaluate, peak_arrivals, peak_users, read_params,
 };
 
 use crate::Failure;
@@ -32,15 +32,25 @@ impl Knob {
         scenario: &Scenario,
     ) -> Result<Self, Failure> {
         let params = read_params(&file.text, &file.name).map_err(ScenarioFileError::Mistakes)?;
-        let by_load = match Model::of(&scenario.load) {
-            Model::Closed => "users",
-            Model::Open => "arrivals",
+        let by_load = match (&scenario.load, scenario.load.model()) {
+            (Load::ByClass(_), _) => None,
+            (Load::Shared(_), Model::Closed) => Some("users"),
+            (Load::Shared(_), Model::Open) => Some("arrivals"),
         };
-        let name = name.unwrap_or(by_load);
-        if let Some((name, value)) = params.iter().find(|(known, _)| known == name) {
+        let parameter = |name: &str| params.iter().find(|(known, _)| known == name);
+        if let Some((name, value)) = name.or(by_load).and_then(parameter) {
             return Self::of_parameter(name, value);
         }
-        let (users, arrivals) = (peak_users(&scenario.load), peak_arrivals(&scenario.load));
+        let Some(by_load) = by_load else {
+            return Err(Failure::new(format!(
+                "{}: each class has a load of its own, and a search changes one value; write the \
+                 value as a parameter, and name it with --knob",
+                file.name
+            )));
+        };
+        let name = name.unwrap_or(by_load);
+        let phases = scenario.load.shared();
+        let (users, arrivals) = (peak_users(phases), peak_arrivals(phases));
         let knob = |unit, is_whole, own| Self {
             name: name.to_owned(),
             unit,

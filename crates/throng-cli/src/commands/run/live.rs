@@ -14,23 +14,16 @@ use crate::interrupt::{By, Interrupt};
 
 /// A generator behind a control socket.
 pub(super) struct LoadControl {
-    load: Arc<Mutex<RunLoad>>,
-    recording: RecordingHandle,
-    interrupt: Interrupt,
+    pub(super) load: Arc<Mutex<RunLoad>>,
+    pub(super) recording: RecordingHandle,
+    /// True if all classes of users have a load in common: a new user belongs to the next class.
+    pub(super) shares_users: bool,
+    pub(super) interrupt: Interrupt,
     /// What ends the run at a request to do so.
-    by: By,
+    pub(super) by: By,
 }
 
 impl LoadControl {
-    pub(super) fn new(
-        load: Arc<Mutex<RunLoad>>,
-        recording: RecordingHandle,
-        interrupt: Interrupt,
-        by: By,
-    ) -> Self {
-        Self { load, recording, interrupt, by }
-    }
-
     /// Executes the request, and returns users and connections once the users have reached their
     /// new number.
     fn steer(&self, request: &ControlRequest) -> (u64, u64) {
@@ -74,6 +67,10 @@ impl LoadControl {
     }
 }
 
+/// The reason why no user is started by hand where classes do not share the users.
+const NO_CLASS: &str = "each class of users has a load of its own, so a user by hand would have \
+    no class; change the `load` of a class in the scenario, and run it again";
+
 /// Time to wait for the effect of a request. Users start one per millisecond, and are counted at
 /// the end of an interval. If users come and go by themselves, their number may never match the
 /// request.
@@ -92,6 +89,9 @@ impl ControlTarget for LoadControl {
             // interval.
             let latest = self.recording.latest().and_then(|interval| interval.load);
             return serde_json::to_value(latest.unwrap_or_default()).map_err(|e| e.to_string());
+        }
+        if request.verb == Verb::Start && !self.shares_users {
+            return Err(NO_CLASS.to_owned());
         }
         if request.verb != Verb::Count {
             let command = match request.n {

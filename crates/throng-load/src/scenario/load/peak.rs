@@ -36,12 +36,7 @@ pub fn peak_arrivals(phases: &[Phase]) -> f64 {
 }
 
 /// Gives the phases, which `node` has, another peak.
-pub(in crate::scenario) fn set_peak(
-    reader: &mut Reader<'_>,
-    node: &Node,
-    phases: &mut [Phase],
-    peak: LoadPeak,
-) {
+pub(super) fn set_peak(reader: &mut Reader<'_>, node: &Node, phases: &mut [Phase], peak: LoadPeak) {
     let (factor, missing) = match peak {
         LoadPeak::Users(users) => {
             (f64::from(users) / f64::from(peak_users(phases)), "users, but arrivals")
@@ -54,7 +49,7 @@ pub(in crate::scenario) fn set_peak(
         (false, false) => format!("it has no {missing}"),
         (false, true) => return phases.iter_mut().for_each(|phase| scale(phase, factor)),
     };
-    reader.error(node.span.clone(), "this load cannot have another peak", label);
+    reader.error(node.span.clone(), REFUSED, label);
 }
 
 fn scale(phase: &mut Phase, factor: f64) {
@@ -76,6 +71,9 @@ fn scale(phase: &mut Phase, factor: f64) {
     }
 }
 
+/// The mistake of a load whose peak cannot change.
+pub(super) const REFUSED: &str = "this load cannot have another peak";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,7 +82,9 @@ mod tests {
     fn with_peak(load: &str, peak: LoadPeak) -> Result<Vec<Phase>, String> {
         let text = format!("target: tcp://127.0.0.1:1\nload: {load}\nuser: [connect, close]\n");
         let scenario = Scenario::parse_with_peak(&text, "test", Some(peak));
-        scenario.map(|scenario| scenario.load).map_err(|mistakes| mistakes.to_string())
+        scenario
+            .map(|scenario| scenario.load.shared().to_vec())
+            .map_err(|mistakes| mistakes.to_string())
     }
 
     #[test]

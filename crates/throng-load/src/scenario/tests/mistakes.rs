@@ -318,7 +318,7 @@ error: unknown key `wieght` in the class `b`
 6 |   b: {wieght: 2, on_error: retry}
   |       ^^^^^^ did you mean `weight`?
   |
-  = help: expected one of: `weight`, `user`, `on_error`, `on_message`
+  = help: expected one of: `weight`, `load`, `user`, `on_error`, `on_message`
 
 error: unknown `on_error` `retry`
  --> test.yaml:6:28

@@ -46,7 +46,6 @@ pub(crate) struct Play {
     pub(crate) last_sent: String,
     is_scheduled: bool,
     schedule_over_at: Instant,
-    is_closed_model: bool,
     port_tries_max: u8,
     /// What the kernel reports of the next input's arrival.
     arrival: Arrival,
@@ -105,7 +104,7 @@ impl Play {
         let clock = |limit: &RateLimit| RateClock::new(limit.per_second, Instant::ZERO);
         let clocks = program.limits().iter().map(clock).collect();
         Self {
-            classes: ClassTraits::of(&program),
+            classes: ClassTraits::of(&program, &scenario.load),
             waiters: CueWaiters::new(Arc::clone(&cues)),
             clocks,
             held: HeldBudget::default(),
@@ -121,7 +120,6 @@ impl Play {
             last_sent: String::new(),
             is_scheduled: true,
             schedule_over_at: Instant::FAR,
-            is_closed_model: true,
             port_tries_max: 0,
             trace: None,
             arrival: Arrival::Unknown,
@@ -246,7 +244,7 @@ impl Play {
                 return String::new();
             }
             "open-model" => {
-                self.is_closed_model = false;
+                self.classes[0].begins_again = false;
                 return String::new();
             }
             "ports" => {
@@ -338,7 +336,6 @@ impl Play {
                     classes: &self.classes,
                     seed: 1,
                     is_scheduled: self.is_scheduled,
-                    is_closed_model: self.is_closed_model,
                     schedule_over_at: self.schedule_over_at,
                     port_tries_max: self.port_tries_max,
                 },

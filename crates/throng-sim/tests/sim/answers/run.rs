@@ -24,7 +24,7 @@ pub(crate) fn play(sim: &mut Sim, room: Room, turn_max: Duration, scenario: &str
     let config = Arc::new(GeneratorConfig {
         cues: Cues::new(program.cues()).into(),
         program,
-        phases: scenario.load.clone(),
+        load: scenario.load.clone(),
         targets: vec![room_addr()],
         sources: SourcePlan::Any,
         self_connect_possible: false,

@@ -71,7 +71,7 @@ impl World {
         let config = Arc::new(GeneratorConfig {
             cues: Cues::new(program.cues()).into(),
             program,
-            phases: scenario.load.clone(),
+            load: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,
             self_connect_possible: false,

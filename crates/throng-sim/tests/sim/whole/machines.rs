@@ -46,6 +46,26 @@ user:
 }
 
 #[test]
+fn classes_with_loads_of_their_own_are_those_of_one_machine() {
+    check_scenario(
+        "
+users:
+  stays:
+    load: [{ramp: {to: 31, over: 1s}}, {hold: {for: 1s}}]
+    user: [connect, {send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, stay]
+  comes:
+    load: [{arrivals: {rate: 60/s, for: 3s}}]
+    user: [connect, {send: 'user ${user.id} asks?'}, {expect: {until: '?'}}, close]
+  returns:
+    load: [{ramp: {to: 13, over: 2s}}, {hold: {for: 3s}}]
+    user:
+      - connect
+      - every: {period: 500ms, do: [{send: 'user ${user.id} asks?'}, {expect: {until: '?'}}]}
+",
+    );
+}
+
+#[test]
 fn arrivals_are_those_of_one_machine() {
     for spacing in ["even", "poisson"] {
         check_scenario(&format!(

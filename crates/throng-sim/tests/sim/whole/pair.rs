@@ -115,7 +115,7 @@ impl Pair {
         let config = |share| GeneratorConfig {
             cues: Cues::new(program.cues()).into(),
             program: program.clone(),
-            phases: scenario.load.clone(),
+            load: scenario.load.clone(),
             targets: vec![server_addr()],
             sources: SourcePlan::Any,
             self_connect_possible: false,

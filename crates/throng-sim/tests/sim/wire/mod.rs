@@ -54,7 +54,7 @@ fn play(text: &str, name: &str, span: Duration) -> Journal {
     let config = Arc::new(GeneratorConfig {
         cues: Cues::new(program.cues()).into(),
         program,
-        phases: scenario.load.clone(),
+        load: scenario.load.clone(),
         targets: vec![server_addr()],
         sources: SourcePlan::Any,
         self_connect_possible: false,

@@ -14,7 +14,7 @@ fn load(content: &[u8], options: &str) -> Result<Vec<Phase>, String> {
         format!("target: tcp://h:1\nload:\n  - arrivals: {{file: t{options}}}\nuser: [connect]\n");
     let path = folder.path().join("scenario.yaml").display().to_string();
     let parsed = Scenario::parse(&source, &path);
-    parsed.map(|scenario| scenario.load).map_err(|mistakes| {
+    parsed.map(|scenario| scenario.load.shared().to_vec()).map_err(|mistakes| {
         mistakes.render(false).replace(&folder.path().display().to_string(), "")
     })
 }

@@ -1,6 +1,6 @@
 //! Mistakes in the phases of a load.
 
-use super::load;
+use super::{load, whole};
 
 #[test]
 fn a_wrong_unit() {
@@ -475,5 +475,83 @@ error: more than 10k phases
   |
 4 |   - loop: {times: 1G, do: [steps: {from: 1, to: 9, by: 1, each: 1s}]}
   |                            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ each turn of a loop counts; repeat it less often
+"#);
+}
+
+#[test]
+fn loads_of_classes_that_are_wrong() {
+    let shown = whole(
+        "target: tcp://h:1
+load: [ramp: {to: 1, over: 1s}]
+users:
+  a: {load: [hold: {for: 1s}], user: [connect]}
+  b: {load: [ramp: {to: 2, over: 1s}], weight: 2, user: [connect]}
+  c: {user: [connect]}
+",
+    );
+    insta::assert_snapshot!(shown, @r#"
+error: a load is that of all users, or each class has one
+ --> test.yaml:2:1
+  |
+2 | load: [ramp: {to: 1, over: 1s}]
+  | ^^^^ take this one out, or those of the classes
+
+error: the load begins with `hold`, but there are no users yet
+ --> test.yaml:4:14
+  |
+4 |   a: {load: [hold: {for: 1s}], user: [connect]}
+  |              ^^^^^^^^^^^^^^^ add `ramp` or `arrivals` before it
+
+error: `weight` shares one `load`, but each class has its own
+ --> test.yaml:5:40
+  |
+5 |   b: {load: [ramp: {to: 2, over: 1s}], weight: 2, user: [connect]}
+  |                                        ^^^^^^ take it out: the `load` has the users
+
+error: the class `c` has no `load`
+ --> test.yaml:6:3
+  |
+6 |   c: {user: [connect]}
+  |   ^ another class has one, so that each class needs one
+"#);
+}
+
+#[test]
+fn a_barrier_of_arrivals_beside_other_users_needs_a_number() {
+    let users = |barrier: &str| {
+        format!(
+            "target: tcp://h:1
+users:
+  stays: {{load: [ramp: {{to: 5, over: 1s}}], user: [connect, barrier: all, stay]}}
+  comes: {{load: [arrivals: {{rate: 1/s, for: 9s}}], user: [connect, {barrier}]}}
+"
+        )
+    };
+    let shown = whole(&users("barrier: all"));
+    insta::assert_snapshot!(shown, @r#"
+error: the barrier `all` needs a number of users
+ --> test.yaml:3:69
+  |
+3 |   stays: {load: [ramp: {to: 5, over: 1s}], user: [connect, barrier: all, stay]}
+  |                                                                     ^^^ for example `barrier: {name: all, users: 100}`
+  |
+  = help: users that arrive by a rate are as many as the server lets be
+"#);
+    let alone = crate::scenario::Scenario::parse(&users("close"), "test").unwrap();
+    assert!(format!("{:?}", alone.cues).contains("users: 5"), "{:?}", alone.cues);
+}
+
+#[test]
+fn more_classes_with_loads_than_a_report_shows() {
+    let classes: String = (0..17)
+        .map(|at| format!("  c{at}: {{load: [ramp: {{to: 1, over: 1s}}], user: [connect]}}\n"))
+        .collect();
+    let shown = whole(&format!("target: tcp://h:1\nusers:\n{classes}"));
+    insta::assert_snapshot!(shown, @r#"
+error: 17 classes with a `load`
+  --> test.yaml:19:3
+   |
+19 |   c16: {load: [ramp: {to: 1, over: 1s}], user: [connect]}
+   |   ^^^ at most 16
 "#);
 }
