@@ -112,7 +112,7 @@ pub struct Summary {
     pub message: MessageSummary,
     /// The operations that have no numbers but those of any operation: joins of channels and pushes
     /// to them, if there were any.
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "operation_summary::serialize")]
     pub plain: PerOperation<Option<OperationSummary>>,
     /// HTTP requests, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]

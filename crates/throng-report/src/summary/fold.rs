@@ -20,6 +20,7 @@ use super::foreign::ForeignFold;
 use super::growth::GrowthFold;
 use super::interval_growths::IntervalGrowths;
 use super::machines::MachinesFold;
+use super::operation_summary::is_plain;
 use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::step_summary::StepFolds;
@@ -153,7 +154,7 @@ impl SummaryFold {
         let arrivals = ArrivalsSummary { intended, achieved, ratio };
         let lag_us = LatencySummary::from(&self.load.lag);
         let (connect, message) = (self.connect(missing), self.message());
-        let plain = |of: Operation| of.is_plain().then(|| self.operation(of)).flatten();
+        let plain = |of: Operation| is_plain(of).then(|| self.operation(of)).flatten();
         let (plain, broadcast) = (PerOperation::of(plain), self.broadcast());
         let http = self.operation(Operation::Http).map(|of| HttpSummary::of(last, of));
         let of_users = Summary { connect, message, plain, http, broadcast, ..Summary::default() };

@@ -70,35 +70,35 @@ impl Summary {
     }
 }
 
-impl Operation {
-    /// Reports whether a summary has of it what it has of any operation, and no more.
-    pub(super) const fn is_plain(self) -> bool {
-        !matches!(self, Self::Connect | Self::Tcp | Self::Message | Self::Http | Self::Broadcast)
-    }
+/// Reports whether a summary has of an operation what it has of any, and no more.
+pub(super) const fn is_plain(operation: Operation) -> bool {
+    use Operation::{Broadcast, Connect, Http, Message, Tcp};
+    !matches!(operation, Connect | Tcp | Message | Http | Broadcast)
+}
 
-    /// Returns the name of the number of those that have begun.
-    const fn begun(self) -> &'static str {
-        match self {
-            Self::Push => "sent",
-            _ => "started",
-        }
+/// Returns the name of the number of those that have begun.
+const fn begun(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Push => "sent",
+        _ => "started",
     }
 }
 
-/// JSON has the operations that the run has, by their names.
-impl Serialize for PerOperation<Option<OperationSummary>> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Written<'a> {
-            #[serde(flatten)]
-            begun: BTreeMap<&'a str, u64>,
-            #[serde(flatten)]
-            of: &'a OperationSummary,
-        }
-        to.collect_map(self.iter().filter_map(|(operation, of)| {
-            let of = of.as_ref()?;
-            let begun = [(operation.begun(), of.started)].into();
-            Some((operation.name(), Written { begun, of }))
-        }))
+/// Writes the operations that the run has, by their names.
+pub(super) fn serialize<S: Serializer>(
+    plain: &PerOperation<Option<OperationSummary>>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Written<'a> {
+        #[serde(flatten)]
+        begun: BTreeMap<&'a str, u64>,
+        #[serde(flatten)]
+        of: &'a OperationSummary,
     }
+    to.collect_map(plain.iter().filter_map(|(operation, of)| {
+        let of = of.as_ref()?;
+        let begun = [(begun(operation), of.started)].into();
+        Some((operation.name(), Written { begun, of }))
+    }))
 }
