@@ -177,8 +177,7 @@ impl Machines {
         for mut stats in std::mem::take(&mut report.cores) {
             machine.lag.merge(&stats.lag);
             machine.connect.merge(&stats.times[Operation::Connect]);
-            let requests = Operation::requests().filter(|of| *of != Operation::Join);
-            requests.for_each(|of| machine.message.merge(&stats.times[of]));
+            Operation::messages().for_each(|of| machine.message.merge(&stats.times[of]));
             stats.move_moments(start_there, self.start_at, elapsed);
             let slot = machine.share.slot(stats.core_id).0;
             if machine.is_summed {

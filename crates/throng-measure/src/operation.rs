@@ -101,13 +101,13 @@ macro_rules! operations {
     (@ok $counters:ident) => { None };
     (@ok $counters:ident, $ok:ident) => { Some(&mut $counters.$ok) };
     (@counts $counters:ident) => { None };
-    (@counts $c:ident, $started:ident $ok:ident $failed:ident $waiting:ident $($without:ident)?) => {
+    (@counts $c:ident, $started:ident $ok:ident $failed:ident $waiting:ident $($other:ident)?) => {
         Some(OperationCounts {
             started: $c.$started,
             ok: $c.$ok,
             failed: $c.$failed,
             waiting: $c.$waiting,
-            without_answer: 0 $(+ $c.$without)?,
+            without_answer: 0 $(+ $c.$other)?,
         })
     };
 }
@@ -188,6 +188,12 @@ impl Operation {
     pub fn requests() -> impl Iterator<Item = Self> {
         let is_request = |operation: &Self| !matches!(operation, Self::Connect | Self::Broadcast);
         Self::BY_WEIGHT.into_iter().filter(is_request)
+    }
+
+    /// Returns the requests that carry what users say, the weightiest first: messages, pushes and
+    /// HTTP requests.
+    pub fn messages() -> impl Iterator<Item = Self> {
+        Self::requests().filter(|operation| *operation != Self::Join)
     }
 
     /// Returns the kinds of errors that end it.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CounterField, Merge};
 use crate::metric::MetricKind;
+use crate::{Operation, OperationCounts};
 
 counters! {
     /// Counters of a generator.
@@ -213,15 +214,17 @@ impl LoadCounters {
     /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
     /// requests.
     pub fn requests_answered(&self) -> u64 {
-        self.messages_answered + self.pushes_ok + self.http_ok
+        self.requests().map(|of| of.ok).sum()
     }
 
     /// Returns the number of requests whose users wait for an answer now.
     pub fn requests_waiting(&self) -> u64 {
-        let pushes_expected = self.pushes_sent.saturating_sub(self.pushes_without_reply);
-        let expected = self.messages_expected + pushes_expected + self.http_started;
-        let failed = self.messages_failed + self.pushes_failed + self.http_failed;
-        expected.saturating_sub(self.requests_answered() + failed)
+        let ended = |of: &OperationCounts| of.ok + of.failed + of.without_answer;
+        self.requests().map(|of| of.started.saturating_sub(ended(&of))).sum()
+    }
+
+    fn requests(&self) -> impl Iterator<Item = OperationCounts> {
+        Operation::messages().filter_map(|operation| operation.counts(self))
     }
 
     /// Returns the number of answers to HTTP requests, whatever their status.

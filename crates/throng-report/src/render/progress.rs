@@ -40,17 +40,14 @@ pub fn progress_line(interval: &Interval, previous: Option<&Interval>) -> String
         if now.joins_started > 0 {
             line += &format!("  joined {}", count(now.joined as f64));
         }
-        if !leaving && grown.joins_started > 0 {
-            line += &format!("  joins {}", per_second(work.done[Operation::Join]));
-            line += &p99(load.latency(Operation::Join));
-        }
-        if !leaving && grown.pushes_sent > 0 {
-            line += &format!("  pushes {}", per_second(work.done[Operation::Push]));
-            line += &p99(load.latency(Operation::Push));
-        }
-        if !leaving && grown.http_started > 0 {
-            line += &format!("  http {}", per_second(work.done[Operation::Http]));
-            line += &p99(load.latency(Operation::Http));
+        let is_part = |of: &Operation| !matches!(of, Operation::Connect | Operation::Message);
+        for operation in Operation::counted().filter(|of| !leaving && is_part(of)) {
+            if operation.counts(&grown).is_some_and(|counts| counts.started > 0) {
+                let is_http = operation == Operation::Http;
+                let name = if is_http { operation.name() } else { operation.plural() };
+                line += &format!("  {name} {}", per_second(work.done[operation]));
+                line += &p99(load.latency(operation));
+            }
         }
         if let Some(broadcast) = broadcast_progress(load) {
             line += &format!("  {broadcast}");

@@ -433,9 +433,8 @@ impl SummaryFold {
 
     /// Returns the answers, or the sends in a run without an answer; and the pushes.
     fn messages(&self, growth: &IntervalGrowth) -> u64 {
-        growth.ok[Operation::Push]
-            .saturating_add(growth.ok[Operation::Http])
-            .saturating_add(self.plain_messages(growth))
+        let others = Operation::messages().filter(|of| *of != Operation::Message);
+        others.map(|of| growth.ok[of]).fold(self.plain_messages(growth), u64::saturating_add)
     }
 
     /// Returns the answers, or the sends in a run without an answer.

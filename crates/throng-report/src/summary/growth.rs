@@ -1,8 +1,8 @@
 //! The growth of all counters from one interval to the next.
 
 use throng_measure::{
-    Interval, LoadCounters, LoadInterval, MachineUse, PerOperation, ProcessMetric, ServerCounters,
-    ServerSnapshot,
+    Interval, LoadCounters, LoadInterval, MachineUse, Operation, PerOperation, ProcessMetric,
+    ServerCounters, ServerSnapshot,
 };
 
 use super::rates::{Cpu, IntervalGrowth, MachineCpu};
@@ -82,10 +82,11 @@ impl GrowthFold {
         growth.sent = grown.messages_sent;
         growth.received_by_users = grown.messages_received;
         growth.turns_intended = grown.turns_intended;
-        let messages = grown.messages_sent.max(grown.messages_expected);
-        let requests = [grown.joins_started, grown.pushes_sent, grown.http_started, messages];
-        growth.attempts =
-            requests.into_iter().fold(grown.connect_steps_ended(), u64::saturating_add);
+        let begun = Operation::requests().map(|operation| match operation {
+            Operation::Message => grown.messages_sent.max(grown.messages_expected),
+            other => other.counts(&grown).map_or(0, |counts| counts.started),
+        });
+        growth.attempts = begun.fold(grown.connect_steps_ended(), u64::saturating_add);
         let errors = load.errors.total().saturating_add(load.counters.connects_failed);
         growth.errors = errors.saturating_sub(self.errors);
         // The process lives as long as the run: its use before the first line does not matter.
