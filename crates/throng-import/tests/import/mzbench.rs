@@ -231,7 +231,7 @@ fn imports_do_what_the_labs_do() {
         });
         assert_eq!(lab_ops, import_ops, "{name}");
         // The lab has its rate of the end from a rounded slope.
-        let [ours, theirs] = [&import, &lab].map(|it| Arrivals::new(&it.load, 0, 1, 7));
+        let [ours, theirs] = [&import, &lab].map(|it| Arrivals::new(it.load.shared(), 0, 1, 7));
         let mut count = 0;
         for (ours, theirs) in ours.zip(theirs).step_by(997) {
             let (ours, theirs) = (ours.as_secs_f64(), theirs.as_secs_f64());

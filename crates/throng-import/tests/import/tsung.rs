@@ -70,8 +70,8 @@ on_error: stop
     assert_eq!(without_lines(program(&by_hand)), without_lines(program(&imported)));
     assert_eq!(by_hand.target, imported.target);
     let moments = |load: &[Phase]| Arrivals::new(load, 0, 1, 1).collect::<Vec<_>>();
-    assert_eq!(moments(&by_hand.load), moments(&imported.load));
-    assert_eq!(length(&by_hand.load), length(&imported.load));
+    assert_eq!(moments(by_hand.load.shared()), moments(imported.load.shared()));
+    assert_eq!(length(by_hand.load.shared()), length(imported.load.shared()));
 }
 
 /// Each element of a file has its line in the report, except those that only hold others.

@@ -20,7 +20,7 @@ fn arrivals(pools: &[(u64, &str)]) -> Vec<f64> {
     let pools: Vec<_> = pools.iter().map(pool).collect();
     let import = import_text(&format!("#!benchDL\n{}", pools.join("")), "starts.bdl").unwrap();
     let scenario = parse(&import.scenario);
-    Arrivals::new(&scenario.load, 0, 1, 7).map(|at: Duration| at.as_secs_f64()).collect()
+    Arrivals::new(scenario.load.shared(), 0, 1, 7).map(|at: Duration| at.as_secs_f64()).collect()
 }
 
 /// Compares how many have started with the moments of the formula.

@@ -9,7 +9,7 @@ use crate::import_text;
 
 fn schedule(text: &str, name: &str) -> ClosedSchedule {
     let import = import_text(text, name).unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    ClosedSchedule::new(&parse(&import.scenario).load)
+    ClosedSchedule::new(parse(&import.scenario).load.shared())
 }
 
 /// Returns a plan with these options.

@@ -11,7 +11,7 @@ fn moments(load: &str, seed: u64) -> Vec<f64> {
     let file = File { load: load.to_owned(), ..File::default() };
     let import = import_text(&file.text(), "tsung/load.xml").unwrap();
     let scenario = Scenario::parse(&import.scenario, "load.yaml").unwrap();
-    Arrivals::new(&scenario.load, 0, 1, seed).map(|moment| moment.as_secs_f64()).collect()
+    Arrivals::new(scenario.load.shared(), 0, 1, seed).map(|moment| moment.as_secs_f64()).collect()
 }
 
 fn phase(number: usize, duration: &str, users: &str) -> String {
