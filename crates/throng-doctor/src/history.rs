@@ -38,7 +38,7 @@ pub struct Sample {
     pub(crate) answer_modes: Option<TwoModes>,
 }
 
-/// A histogram as five numbers.
+/// A histogram as a few numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Quantiles {
     /// Number of values.
@@ -49,6 +49,8 @@ pub struct Quantiles {
     pub p99_us: u64,
     /// Smallest value, in microseconds, as exact as a bucket of the histogram.
     pub min_us: u64,
+    /// Number of values that are at most a tenth longer than the smallest.
+    pub fastest: u64,
     /// Largest value, in microseconds.
     pub max_us: u64,
 }
@@ -240,13 +242,16 @@ impl Quantiles {
         self.count = count;
     }
 
-    /// Reduces a histogram to five numbers.
+    /// Reduces a histogram to a few numbers.
     fn of(histogram: &Histogram) -> Self {
+        let min_us = histogram.iter().next().map_or(0, |(us, _)| us);
+        let fastest = histogram.iter().take_while(|(us, _)| *us <= min_us + min_us / 10);
         Self {
+            fastest: fastest.map(|(_, count)| u64::from(count)).sum(),
             count: histogram.count(),
             p50_us: histogram.percentile(50.0),
             p99_us: histogram.percentile(99.0),
-            min_us: histogram.iter().next().map_or(0, |(us, _)| us),
+            min_us,
             max_us: histogram.max(),
         }
     }

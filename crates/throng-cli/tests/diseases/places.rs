@@ -133,7 +133,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         name: "sleeps between accepts",
         what: "Python: sleeps for 30 ms after each connection that it accepts; 60 a second arrive",
         expected: Some("accepts_slowly"),
-        says: &["60", "its accept queue grew by"],
+        says: &["arrived: its accept queue grew by"],
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| arrive(stage, "30"),

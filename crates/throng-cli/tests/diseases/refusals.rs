@@ -243,8 +243,8 @@ fn idle(stage: &mut Stage) -> Provoked {
     ))
 }
 
-/// More users come each second, from far below the limit to twice the limit. They would ask for more
-/// if they did not wait for a second for each answer that was dropped.
+/// More users come each second, from far below the limit to twice the limit. They would ask for
+/// more if they did not wait for a second for each answer that was dropped.
 fn drops(stage: &mut Stage) -> Provoked {
     let addr = servers::python(stage, "refusals.py", &["drops"])?;
     let talkers = talkers(&addr.to_string());

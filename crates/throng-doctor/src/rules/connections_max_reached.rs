@@ -77,7 +77,7 @@ mod tests {
     use throng_measure::{ErrorKind, Metric, Operation, ServerSnapshot};
 
     use super::super::fixture::Run;
-    use super::super::{answers_missing, rate_limited};
+    use super::super::{answers_missing, rate_limited, server_slow};
     use super::*;
 
     /// A run against a server with this limit, for a thousand connections.
@@ -139,6 +139,7 @@ mod tests {
         giving_up(0).speaks(&RULE);
         giving_up(0).is_silent(&answers_missing::RULE);
         giving_up(0).is_silent(&rate_limited::RULE);
+        giving_up(0).is_silent(&server_slow::RULE);
         giving_up(90).speaks(&answers_missing::RULE);
     }
 

@@ -92,11 +92,11 @@ impl<'a> Level<'a> {
         })
     }
 
-    fn from_ms(&self) -> u64 {
-        self.to_ms().saturating_sub(self.sample.interval.span_ms)
+    fn begin_ms(&self) -> u64 {
+        self.end_ms().saturating_sub(self.sample.interval.span_ms)
     }
 
-    fn to_ms(&self) -> u64 {
+    fn end_ms(&self) -> u64 {
         self.sample.interval.at_ms
     }
 }

@@ -19,8 +19,9 @@ pub(super) const RULE: Rule = Rule::new("server_at_capacity", find)
 /// the product of both: one for a lock, N for a pool. A server that is slow for each user alone
 /// serves all its users at a time.
 fn find(run: &RunView<'_>) -> Option<Finding> {
-    let service_us = run.samples().iter().map(|sample| answers(sample).1.min_us);
-    let service_us = service_us.filter(|us| *us > 0).min()?;
+    let answered = run.samples().iter().map(|sample| answers(sample).1);
+    let fastest = answered.filter(|times| times.min_us > 0).min_by_key(|times| times.min_us)?;
+    let service_us = fastest.min_us;
     let is_given_up = ErrorKind::unanswered().any(|kind| run.errors(kind).is_some());
     let times = if is_given_up { WAIT_TIMES_GIVEN_UP } else { WAIT_TIMES };
     let waits = |sample: &Sample| {
@@ -32,7 +33,8 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     // Users that stop asking, or leave, drain the queue afterwards.
     let last = full.iter().max_by_key(|step| step.in_flight)?;
     let per_s = full.iter().map(|step| step.per_s).sum::<f64>() / full.len() as f64;
-    let at_a_time = at_a_time(per_s, service_us);
+    // As many as the server serves at a time find it idle at first, and take that long.
+    let at_a_time = at_a_time(per_s, service_us).filter(|n| *n <= fastest.fastest * 2);
     let is_below = |n: u64| n as f64 <= last.users as f64 * OF_USERS_MAX;
     // Where the load is constant, answers that take longer and longer have another reason, unless
     // fewer messages are answered than were due.
@@ -336,6 +338,23 @@ mod tests {
             load.counters.messages_answered -= if second >= 3 { 18 } else { 0 };
         });
         later.is_silent(&RULE);
+    }
+
+    #[test]
+    fn a_number_needs_as_many_answers_that_waited_for_no_other() {
+        // The first answers of a cold server take longer than those of the pool, which is full
+        // before it is warm.
+        let cold = limited(99, 100_000).loaded(|load, second| {
+            if second == 1 {
+                load.message.clear();
+                load.message.record_n(233_000, 4);
+                load.message.record_n(310_000, 56);
+            }
+        });
+        let found = cold.speaks(&RULE);
+        assert!(found.text.contains("something that all answers need allows no more"), "{found}");
+        let pool = limited(99, 100_000).speaks(&RULE);
+        assert!(pool.text.contains("it serves 10 at a time, 10"), "{pool}");
     }
 
     #[test]

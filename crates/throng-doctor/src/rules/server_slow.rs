@@ -272,7 +272,7 @@ pub(super) fn is_explained_without_cpu(run: &RunView<'_>, late: &[(&Sample, u64)
     // A server that ended is not slow, nor is one that leaves some without an answer.
     // Retransmissions explain late answers by themselves.
     server_lost::ended(run).is_some()
-        || super::serves_only_some::RULE.find(run).is_some()
+        || super::serves_only_some::explains_waits(run)
         || super::retransmits::RULE.find(run).is_some()
         || lag_explains(run, late)
         || accept_queue_overflow::overflows(run).is_some()

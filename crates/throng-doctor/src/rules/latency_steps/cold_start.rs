@@ -1,5 +1,5 @@
-//! A server that is slow for a short time when it starts. A median does not show that: a part of its
-//! interval was fast.
+//! A server that is slow for a short time when it starts. A median does not show that: a part of
+//! its interval was fast.
 
 use throng_measure::{Endpoint, Finding, Severity, Side};
 use throng_report::render::{count, micros};
@@ -20,7 +20,7 @@ pub(super) fn find(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
     let (first, last) = (cold.first()?, cold.last()?);
     let worst_us = cold.iter().map(|level| level.p99_us).max()?;
     let later_us = median(warm.iter().map(|level| level.p99_us))?;
-    let is_short = last.to_ms().saturating_sub(first.from_ms()) <= COLD_MS_MOST;
+    let is_short = last.end_ms().saturating_sub(first.begin_ms()) <= COLD_MS_MOST;
     let is_felt =
         worst_us >= WAIT_US || run.thresholds.answer_us().is_some() || cold.len() >= INTERVALS_MIN;
     let is_apart = worst_us >= later_us.saturating_mul(TIMES_MIN);
@@ -49,7 +49,7 @@ pub(super) fn find(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
     let text = format!(
         "The server was slow until {} s{load}: its answers took {}, then {} (p99). It starts \
          slowly: its caches are cold, it compiles its code, or {or}.",
-        count(last.to_ms() as f64 / 1000.0),
+        count(last.end_ms() as f64 / 1000.0),
         micros(worst_us),
         micros(later_us)
     );
@@ -57,7 +57,7 @@ pub(super) fn find(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
     let finding = Finding::new(RULE.id, Side::Server, text)
         .with_severity(Severity::Slowed)
         .with_confidence(if connects { 0.6 } else { 0.75 })
-        .shown_by(&format!("load.{kind}_us.p99"), worst_us as f64, later_us as f64, first.to_ms());
+        .shown_by(&format!("load.{kind}_us.p99"), worst_us as f64, later_us as f64, first.end_ms());
     Some(finding.remedied_by(remedy))
 }
 
@@ -66,7 +66,7 @@ pub(super) fn find(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
 fn computes_alone(run: &RunView<'_>, levels: &[Level<'_>]) -> bool {
     let uses = CpuUse::of(run, Endpoint::Server);
     let mut of_levels = levels.iter().map(|level| {
-        let used = uses.iter().find(|used| used.at_ms == level.to_ms())?;
+        let used = uses.iter().find(|used| used.at_ms == level.end_ms())?;
         let ends = [Some(used.server?), used.client].into_iter().flatten();
         let others = used.busy + used.stolen - ends.map(|end| end.taken).sum::<f64>();
         Some(others / used.cpus)
