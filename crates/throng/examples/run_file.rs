@@ -3,8 +3,8 @@
 
 use std::fs::File;
 use std::io::BufReader;
-use throng_measure::Operation;
 
+use throng::report::Operation;
 use throng::report::runfile::RunFileReader;
 use throng::report::summary::SummaryFold;
 
