@@ -1,16 +1,10 @@
 //! The threads of the cores. Each has a mailbox, fds that the other cores use, and its own fd table
 //! where that is possible.
 
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-use rustix::event::EventfdFlags;
-
-use crate::fd_queue::FdQueue;
-use crate::handoff::FdChannel;
-use crate::mailbox::Mailbox;
-use crate::tables::{SharedFd, Tables};
+use crate::core_set::CoreSetState;
 use crate::{CoreId, DriverFactory, Errno, MailboxSender, Permits, ThreadLink, fdtable, process};
 
 /// Options of a set of cores.
@@ -86,9 +80,9 @@ impl<M> Cores<M> {
     }
 }
 
-/// Starts cores. Each core's thread calls `run` with the driver that `factory` has made there, after
-/// it has its own fd table; `run` returns when the core ends. With [`CoresOptions::private_fds`], `run` must not use fds
-/// that were opened elsewhere.
+/// Starts cores. Each core's thread gets its own fd table, then a driver that `factory` makes
+/// there, and calls `run` with it; `run` returns when the core ends. With
+/// [`CoresOptions::private_fds`], `run` must not use fds that were opened elsewhere.
 ///
 /// # Errors
 /// The first error of a core's setup: EMFILE, ENOMEM, EAGAIN. Then no core has run, and all threads
@@ -100,7 +94,9 @@ pub fn spawn<M: Send + 'static, F: DriverFactory>(
 ) -> Result<Cores<M>, Errno> {
     let private_fds = options.private_fds && fdtable::can_be_private().is_ok();
     let limit = fdtable::limit_of_a_table(private_fds);
-    let shared = Arc::new(CoreSetState::new(options, private_fds, limit)?);
+    let fds_max = private_fds.then(|| fdtable::usable(limit, options.cores));
+    let permits = Permits::new(options.permits);
+    let shared = Arc::new(CoreSetState::new(options.cores, options.mailbox_max, permits, fds_max)?);
     let run = Arc::new(run);
     let (ready, is_ready) = mpsc::channel::<Result<(), Errno>>();
     let mut threads = Vec::with_capacity(options.cores);
@@ -152,70 +148,6 @@ pub fn spawn<M: Send + 'static, F: DriverFactory>(
 
 /// Stack size of a core's thread. It is virtual memory: only touched pages count.
 const STACK_BYTES: usize = 1 << 20;
-
-/// State that all cores share.
-pub(crate) struct CoreSetState<M> {
-    pub(crate) mailboxes: Arc<[Mailbox<M>]>,
-    pub(crate) slots: Vec<CoreSlot>,
-    pub(crate) permits: Permits,
-    /// Fd tables in which the fds of the slots are open.
-    tables: Tables,
-    /// Sockets that fit into a core's own fd table; `None` if all cores share one table.
-    pub(crate) fds_max: Option<usize>,
-}
-
-/// Part of one core that the other cores use.
-pub(crate) struct CoreSlot {
-    pub(crate) eventfd: Arc<SharedFd>,
-    pub(crate) channel: FdChannel,
-    /// Sockets that other cores hand off to this one, where all cores share one fd table.
-    pub(crate) fd_queue: FdQueue<OwnedFd>,
-}
-
-impl CoreSlot {
-    pub(crate) fn new(tables: Tables) -> Result<Self, Errno> {
-        let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
-        let eventfd = rustix::event::eventfd(0, flags)?;
-        Ok(Self {
-            eventfd: Arc::new(SharedFd::new(eventfd, tables)),
-            channel: FdChannel::new(tables)?,
-            fd_queue: FdQueue::new(),
-        })
-    }
-}
-
-impl<M> CoreSetState<M> {
-    fn new(options: &CoresOptions, private_fds: bool, limit: usize) -> Result<Self, Errno> {
-        let mut slots = Vec::with_capacity(options.cores);
-        let mut mailboxes = Vec::with_capacity(options.cores);
-        let tables = Tables::for_new_cores();
-        for _ in 0..options.cores {
-            let slot = CoreSlot::new(tables)?;
-            mailboxes.push(Mailbox::new(options.mailbox_max, Arc::clone(&slot.eventfd)));
-            slots.push(slot);
-        }
-        let fds_max = private_fds.then(|| fdtable::usable(limit, options.cores));
-        Ok(Self {
-            mailboxes: mailboxes.into(),
-            slots,
-            permits: Permits::new(options.permits),
-            tables,
-            fds_max,
-        })
-    }
-
-    /// Returns the fds that stay open in every core's own table.
-    fn kept_fds(&self) -> Vec<RawFd> {
-        let fds = |slot: &CoreSlot| {
-            [
-                slot.eventfd.as_raw_fd(),
-                slot.channel.write_end.as_raw_fd(),
-                slot.channel.read_end.as_raw_fd(),
-            ]
-        };
-        self.slots.iter().flat_map(fds).collect()
-    }
-}
 
 /// Gives the calling thread its fd table, if `private_fds`, and creates its driver.
 fn set_up<M: Send + 'static, F: DriverFactory>(

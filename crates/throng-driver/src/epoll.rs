@@ -10,7 +10,7 @@ use rustix::event::epoll;
 use throng_base::Instant;
 
 use crate::arrival::{self, ArrivalClock};
-use crate::cores::CoreSetState;
+use crate::core_set::CoreSetState;
 use crate::driver::{
     ConnectSpec, CoreId, CoreLink, Driver, Interest, IoEvent, ListenSpec, Listeners, Ready,
     SocketClose, Sockets, Token,

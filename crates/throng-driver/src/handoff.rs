@@ -14,7 +14,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-use crate::cores::CoreSlot;
+use crate::core_set::CoreSlot;
 use crate::tables::{SharedFd, Tables};
 use crate::{Blame, CoreId, Errno};
 

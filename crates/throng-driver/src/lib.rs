@@ -8,6 +8,7 @@
 
 mod arrival;
 mod clock;
+mod core_set;
 pub mod cores;
 mod driver;
 mod epoll;

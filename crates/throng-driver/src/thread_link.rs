@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use crate::cores::CoreSetState;
+use crate::core_set::CoreSetState;
 use crate::{CoreId, CoreLink, MailboxFull, MessagePriority, Permits};
 
 /// Link of a core that is a thread: mailboxes behind locks, and an eventfd that wakes the core.

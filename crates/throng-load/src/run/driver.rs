@@ -14,22 +14,19 @@ use crate::generator::{Generator, GeneratorConfig, GeneratorMessage};
 #[derive(Clone)]
 pub struct LoadDriver(Arc<dyn LoadCores>);
 
-/// Drivers of `throng run --driver`, by name. The first is the default.
-const DRIVERS: &[(&str, fn() -> LoadDriver)] = &[("epoll", || LoadDriver::new(Epoll))];
-
 impl LoadDriver {
+    /// True if there is a choice.
+    pub const SEVERAL: bool = DRIVERS.len() > 1;
+
     /// Returns the driver with this name.
     ///
     /// # Errors
     /// There is none: the text has the names of all drivers.
     pub fn named(name: &str) -> Result<Self, String> {
-        let names = || DRIVERS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        let found = DRIVERS.iter().find(|(known, _)| *known == name);
-        found.map(|(_, make)| make()).ok_or_else(|| format!("`{name}` is not one of {}", names()))
+        let names = || DRIVERS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+        let found = DRIVERS.iter().find(|row| row.name == name);
+        found.map(|row| (row.make)()).ok_or_else(|| format!("`{name}` is not one of {}", names()))
     }
-
-    /// True if there is a choice.
-    pub const SEVERAL: bool = DRIVERS.len() > 1;
 
     /// Creates the driver whose cores run on what `factory` makes.
     pub fn new(factory: impl DriverFactory) -> Self {
@@ -54,7 +51,7 @@ impl LoadDriver {
 
 impl Default for LoadDriver {
     fn default() -> Self {
-        DRIVERS[0].1()
+        (DRIVERS[0].make)()
     }
 }
 
@@ -95,13 +92,22 @@ impl<F: DriverFactory> LoadCores for F {
     }
 }
 
+/// Driver in the table.
+struct DriverRow {
+    name: &'static str,
+    make: fn() -> LoadDriver,
+}
+
+/// Drivers of `throng run --driver`. The first is the default.
+const DRIVERS: &[DriverRow] = &[DriverRow { name: "epoll", make: || LoadDriver::new(Epoll) }];
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn drivers_are_found_by_name_and_the_first_is_the_default() {
-        for (name, _) in DRIVERS {
+        for DriverRow { name, .. } in DRIVERS {
             assert!(LoadDriver::named(name).is_ok(), "{name}");
         }
         let error = LoadDriver::named("rdma").unwrap_err();
