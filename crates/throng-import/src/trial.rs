@@ -156,3 +156,26 @@ fn draft(target: &str, load: Vec<Yaml>, steps: Vec<Yaml>) -> Draft {
 
 /// What a trial is called.
 const NAME: &str = "trial.yaml";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_and_quoted_texts_are_no_names() {
+        let text = "a ${x} ${choice('b c', 'd')}-${raw(users.name)} ${n + 1} ${random(1,9)}";
+        assert_eq!(names_in(text).collect::<Vec<_>>(), ["x", "users.name", "n"]);
+    }
+
+    /// The steps are refused for what they are, and not for their variables.
+    #[test]
+    fn each_variable_of_tried_steps_has_a_value() {
+        let trial = |step: Yaml| {
+            let target = "ws://127.0.0.1:80".to_owned();
+            StepTrial { span: 3..5, target, steps: vec![step], is_first: false }.mistake()
+        };
+        let send = |text: &str| step::send(("text", Yaml::text(text)), false);
+        assert!(trial(send("${token} ${users.name} ${env.HOST} ${user.id} ${uuid()}")).is_none());
+        assert_eq!(trial(step::wait("soon")).map(|mistake| mistake.span), Some(3..5));
+    }
+}

@@ -260,8 +260,8 @@ impl Flow<'_, '_, '_> {
         Some(values)
     }
 
-    /// Adds a step that stores each value as `name`, `inner` in the scenario, with `last` at the end
-    /// of its turn.
+    /// Adds a step that takes the body once for each value, with `last` at its end. The value has
+    /// `name` in the source and looks like `inner` in the scenario.
     fn foreach(
         &mut self,
         (name, inner): (&str, &str),
