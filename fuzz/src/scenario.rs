@@ -9,8 +9,7 @@ pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Scenario::parse(text, "fuzz.yaml") {
         Ok(scenario) => {
-            assert!(scenario.load.lanes().all(|phases| !phases.is_empty()));
-            assert!(!scenario.classes.is_empty());
+            assert!(scenario.load.lanes().count() > 0 && !scenario.classes.is_empty());
             let program = Program::compile(&scenario);
             assert_eq!(program.classes().len(), scenario.classes.len());
         }
