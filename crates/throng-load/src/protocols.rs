@@ -121,6 +121,9 @@ pub struct ClientProtocol {
     pub starter: Starter,
 }
 
+/// What a user expects whose connection is not established.
+pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
+
 /// Form of what users send and receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageForm {
