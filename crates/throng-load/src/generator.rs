@@ -39,7 +39,6 @@ use throng_base::{Instant, Key};
 use throng_driver::{CoreId, Driver, MessagePriority};
 use throng_engine::{AfterClose, App, CloseReason, Conn, Core, CoreContext};
 use throng_proto::HeldBudget;
-use throng_proto::http::HttpEvent;
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
 pub use crate::user::{
@@ -62,6 +61,7 @@ use crate::cues::{CueWaiters, GroupOpening};
 use crate::held::{MESSAGE_BYTES_MAX, held_bytes_max};
 use crate::peers::PeerOrder;
 use crate::program::{LimitScope, RateLimit};
+use crate::protocols::{http, ws};
 use crate::scenario::Model;
 use crate::schedule::{MachineShare, RateClock};
 use crate::user::{Encoder, Input, MEMORY_BYTES, Payload, TraceEvent, is_done};
@@ -455,13 +455,9 @@ impl<D: GeneratorDriver> App<D> for Generator {
                 Input::Bytes(bytes)
             }
             UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
-            UserEvent::Http(event) => match event {
-                HttpEvent::Response(response) => Input::HttpAnswered(response),
-                HttpEvent::Failed(error, head) => Input::HttpViolated(error, head),
-                HttpEvent::Unasked(bytes) => Input::HttpUnasked(bytes),
-            },
+            UserEvent::Http(event) => http::input::of(event),
             UserEvent::UpgradeViolated(violation, head) => {
-                self.step(conn, Input::Violated(violation, Some(&head)));
+                self.step(conn, ws::input::violation(violation, Some(&head)));
                 return;
             }
             UserEvent::UpgradeRefused(answer, body) => Input::Refused(answer, body),

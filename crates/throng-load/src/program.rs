@@ -49,7 +49,6 @@ pub use capture::{Capture, CapturePlace, SentPart};
 pub use choice::Choice;
 pub use condition::{Condition, Relation};
 pub use cue::{Cue, CueKind};
-pub(crate) use describe::TCP_CONNECTION;
 pub use dialogue::NextAnswer;
 pub use json_pattern::{JsonOrder, JsonPattern, JsonTest};
 pub use json_place::JsonPlace;

@@ -2,8 +2,9 @@
 //!
 //! | of a protocol | what it is |
 //! |---|---|
-//! | `<name>.rs` | `PROTOCOL`: what the rest of the program must know; `SCHEME`, if it has its own |
+//! | `<name>.rs` | `PROTOCOL`: what others must know of it; `SCHEME`, if it has its own |
 //! | `<name>/steps.rs` | `OF_USER` and `OF_RULE`: the steps that its users may take |
+//! | `<name>/input.rs` | answers, faults and what comes unasked, and what a user does then |
 //! | `<name>/starter.yaml` | the first scenario, which `throng init` writes |
 //!
 //! No other file asks which protocol it is: it asks for a property of [`ClientProtocol`].
@@ -29,6 +30,7 @@ macro_rules! with_protocols {
 pub(crate) use with_protocols;
 
 pub(crate) mod http;
+pub(crate) mod input;
 pub(crate) mod phoenix;
 pub(crate) mod tcp;
 pub(crate) mod ws;
@@ -36,9 +38,13 @@ pub(crate) mod ws;
 use std::ops::Deref;
 
 use crate::program::LimitedAction;
+use crate::user::UserSession;
 
 macro_rules! protocols {
-    ($( $(#[doc = $doc:literal])+ $protocol:ident = $module:ident $(, scheme $scheme:ident)?; )+) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)?;
+    )+) => {
         /// Protocol of a connection. It decides the valid steps.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Protocol {
@@ -49,7 +55,10 @@ macro_rules! protocols {
         /// secured.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Scheme {
-            $( $( #[doc = concat!("That of `Protocol::", stringify!($protocol), "`.")] $scheme, )? )+
+            $( $(
+                #[doc = concat!("That of `Protocol::", stringify!($protocol), "`.")]
+                $scheme,
+            )? )+
         }
 
         /// The rows of all protocols.
@@ -90,6 +99,8 @@ pub struct ClientProtocol {
     pub scheme: Scheme,
     /// Form of what its users send and receive.
     pub messages: MessageForm,
+    /// Creates the session of a new connection, which reads its bytes.
+    pub(crate) session: fn() -> UserSession,
     /// Answer that opens a connection after TCP; `None` if TCP alone opens it.
     pub handshake: Option<&'static str>,
     /// True if its first request opens the connection: it has no step `connect`.
@@ -109,6 +120,9 @@ pub struct ClientProtocol {
     /// First scenario for a server.
     pub starter: Starter,
 }
+
+/// What a user expects whose connection is not established.
+pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
 
 /// Form of what users send and receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,13 +262,13 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::scenario::Scenario;
 
     #[test]
     fn each_name_is_that_of_one_protocol() {
         let all = || PROTOCOLS.iter().flat_map(|row| row.names);
         assert_eq!(all().collect::<BTreeSet<_>>().len(), all().count());
         for protocol in Protocol::ALL {
-            assert!(std::ptr::eq(protocol.row(), PROTOCOLS[*protocol as usize]));
             assert!(format!("{protocol:?}").eq_ignore_ascii_case(protocol.name()));
         }
     }
@@ -265,6 +279,17 @@ mod tests {
             assert_eq!(Protocol::of(*scheme).scheme, *scheme);
         }
         assert_eq!(Protocol::of(Scheme::Ws), Protocol::Ws, "not the other one of this scheme");
+    }
+
+    #[test]
+    fn each_starter_is_a_scenario_of_its_protocol() {
+        for protocol in Protocol::ALL {
+            let target = format!("{}://h:1", protocol.scheme().as_str());
+            let text = protocol.starter.text.replace("TARGET", &target).replace("PATH", "\"/\"");
+            let scenario =
+                Scenario::parse(&text, "starter.yaml").unwrap_or_else(|it| panic!("{it}"));
+            assert_eq!(scenario.protocol, *protocol);
+        }
     }
 
     #[test]

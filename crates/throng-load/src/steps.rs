@@ -38,21 +38,24 @@ mod wait_for;
 
 pub(crate) use expect::read_rule_pattern;
 
-use crate::protocols::with_protocols;
+use crate::protocols::{self, with_protocols};
 use crate::scenario::Protocol;
 use crate::scenario::step::StepKind;
 
 macro_rules! steps_of {
-    ($( $(#[doc = $doc:literal])+ $protocol:ident = $module:ident $(, scheme $scheme:ident)?; )+) => {
+    ($(
+        $(#[doc = $doc:literal])+
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)?;
+    )+) => {
         /// Returns the steps that users of a protocol may take, in the order in which mistakes
         /// name them.
         pub(crate) const fn of_user(protocol: Protocol) -> &'static [&'static [StepKind]] {
-            match protocol { $( Protocol::$protocol => crate::protocols::$module::steps::OF_USER, )+ }
+            match protocol { $( Protocol::$protocol => protocols::$module::steps::OF_USER, )+ }
         }
 
         /// Returns the steps that their rules of `on_message` may have: none of them waits.
         pub(crate) const fn of_rule(protocol: Protocol) -> &'static [&'static [StepKind]] {
-            match protocol { $( Protocol::$protocol => crate::protocols::$module::steps::OF_RULE, )+ }
+            match protocol { $( Protocol::$protocol => protocols::$module::steps::OF_RULE, )+ }
         }
     };
 }

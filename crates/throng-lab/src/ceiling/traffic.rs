@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn every_part_is_a_scenario() {
-        for protocol in [Protocol::Tcp, Protocol::Ws, Protocol::Phoenix, Protocol::Http] {
+        for protocol in Protocol::ALL.iter().copied() {
             for traffic in [Traffic::Silent, Traffic::Sent, Traffic::Answered] {
                 for length in [Duration::from_millis(100), SECONDS, Duration::from_secs(60)] {
                     let parts = Parts::new(protocol, traffic, length);

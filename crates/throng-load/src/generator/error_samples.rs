@@ -12,9 +12,8 @@ use super::error_log::has_room;
 use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
-use crate::program::{
-    HttpDifference, IncomingMessage, Op, Program, TCP_CONNECTION, VariableScope, message_of,
-};
+use crate::program::{HttpDifference, IncomingMessage, Op, Program, VariableScope, message_of};
+use crate::protocols::TCP_CONNECTION;
 use crate::user::{ConnectFailure, ErrorKind, Sample, is_step_timeout};
 
 /// Samples of one core: the first error of each kind.

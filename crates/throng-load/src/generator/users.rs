@@ -17,7 +17,7 @@ use super::recorder::Recorder;
 use super::{Generator, GeneratorDriver, GeneratorMessage};
 use crate::cues::ReadyUser;
 use crate::program::IncomingMessage;
-use crate::protocols::MessageForm;
+use crate::protocols::{MessageForm, phoenix, ws};
 use crate::user::{
     AnswerTiming, ErrorKind, Input, Payload, Progress, Sample, SocketStatus, TraceEvent, User,
     UserAction, UserContext, UserSession, handle,
@@ -218,7 +218,7 @@ impl Generator {
             }
             ClientEvent::Pong(payload) => {
                 self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
-                Input::Pong(payload)
+                ws::input::pong(payload)
             }
             ClientEvent::Opened { deflate, .. } => {
                 let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
@@ -230,7 +230,7 @@ impl Generator {
             }
             ClientEvent::Refused(answer) => Input::Refused(answer, &[]),
             ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
-            ClientEvent::Failed(violation) => Input::Violated(violation, None),
+            ClientEvent::Failed(violation) => ws::input::violation(violation, None),
         };
         self.step(conn, input);
     }
@@ -266,7 +266,7 @@ impl Generator {
         let event = match decoded {
             Ok(PhoenixClientEvent::Message(event)) => event,
             Ok(PhoenixClientEvent::ChannelEnd(end)) => {
-                self.step(conn, Input::ChannelEnded(&end));
+                self.step(conn, phoenix::input::channel_end(&end));
                 return;
             }
             Ok(PhoenixClientEvent::Reply(reply)) => {
@@ -278,12 +278,12 @@ impl Generator {
                         self.count_refused_probe(conn, &reply);
                     }
                 } else if number != 0 {
-                    self.step(conn, Input::Reply(number, &reply));
+                    self.step(conn, phoenix::input::reply(number, &reply));
                 }
                 return;
             }
             Err(_) => {
-                self.step(conn, Input::BadMessage(message.bytes()));
+                self.step(conn, phoenix::input::bad_message(message.bytes()));
                 return;
             }
         };

@@ -6,9 +6,7 @@ use throng_base::units::show_duration;
 
 use super::{ChannelRequestKind, Op, Program, Turns};
 use crate::excerpt::Excerpt;
-
-/// What a user expects whose connection is not established.
-pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
+use crate::protocols::TCP_CONNECTION;
 
 impl Program {
     /// Describes what a user at `pc` expects of the server.

@@ -1,6 +1,7 @@
 //! HTTP/1.1 requests (RFC 9112).
 
 pub(crate) mod exchange;
+pub(crate) mod input;
 pub(crate) mod request;
 pub(crate) mod steps;
 #[cfg(test)]
@@ -13,6 +14,7 @@ use super::{
     SchemeRules, Starter,
 };
 use crate::program::LimitedAction;
+use crate::user::UserSession;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "http",
@@ -27,6 +29,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     title: "HTTP",
     scheme: Scheme::Http,
     messages: MessageForm::Answers,
+    session: UserSession::http_client,
     handshake: None,
     opens_itself: true,
     connect_keys: &[],

@@ -4,6 +4,7 @@ pub(crate) mod channel_request;
 pub(crate) mod channels;
 pub(crate) mod event_pattern;
 pub(crate) mod heartbeat;
+pub(crate) mod input;
 mod join;
 mod leave;
 mod push;
@@ -19,12 +20,14 @@ use super::{
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
+use crate::user::UserSession;
 
 pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     names: &["phoenix"],
     title: "Phoenix Channels",
     scheme: Scheme::Ws,
     messages: MessageForm::Events,
+    session: UserSession::web_socket,
     handshake: Some(ws::UPGRADED),
     opens_itself: false,
     connect_keys: &[

@@ -1,5 +1,6 @@
 //! Any bytes over TCP: a stream, on which a user sends bytes and expects bytes.
 
+pub(crate) mod input;
 pub(crate) mod steps;
 
 use super::{
@@ -7,7 +8,7 @@ use super::{
     SchemeRules, Starter,
 };
 use crate::program::LimitedAction;
-use crate::user;
+use crate::user::{self, UserSession};
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "tcp",
@@ -22,6 +23,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     title: "plain TCP",
     scheme: Scheme::Tcp,
     messages: MessageForm::Bytes,
+    session: || UserSession::Raw,
     handshake: None,
     opens_itself: false,
     connect_keys: &["timeout"],

@@ -2,6 +2,7 @@
 
 mod deflate;
 pub(crate) mod handshake;
+pub(crate) mod input;
 pub(crate) mod ping;
 pub(crate) mod steps;
 #[cfg(test)]
@@ -14,6 +15,7 @@ use super::{
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
+use crate::user::UserSession;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "ws",
@@ -28,6 +30,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     title: "WebSockets",
     scheme: Scheme::Ws,
     messages: MessageForm::Messages,
+    session: UserSession::web_socket,
     handshake: Some(UPGRADED),
     opens_itself: false,
     connect_keys: &["timeout", "path", "query", "headers", "subprotocols", "deflate"],

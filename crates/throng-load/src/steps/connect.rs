@@ -5,6 +5,7 @@ use throng_proto::websocket::{ClientHandshake, DeflateAgreement, Violation};
 
 use super::prelude::*;
 use crate::program::{LimitedAction, UnsendablePart};
+use crate::protocols::MessageForm;
 use crate::protocols::http::exchange as http;
 use crate::protocols::ws::upgrade::{self, UpgradeOptions};
 use crate::user::Payload;
@@ -14,7 +15,6 @@ use crate::user::error::{ConnectFailure, violation_error};
 use crate::user::named;
 use crate::user::outcomes;
 use crate::user::record::Sample;
-use crate::user::session::UserSession;
 use crate::user::state::Link;
 
 pub(crate) const KIND: StepKind = StepKind {
@@ -82,7 +82,7 @@ pub(crate) fn begin(cx: &mut UserContext<'_>, timeout_ns: u64, handshake: u32) -
 
 fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
     debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
-    let is_upgraded = cx.protocol().handshake.is_some();
+    let protocol = cx.protocol().row();
     let user = &mut *cx.user;
     user.set_wait(UserWait::Connect { tries });
     // State of the previous connection does not apply to this one.
@@ -90,10 +90,9 @@ fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
     user.inbox = None;
     user.flags.begin_connection();
     user.message_from = cx.now;
-    if is_upgraded {
-        *cx.session = UserSession::web_socket();
-    }
-    cx.act(UserAction::Connect { measures_arrivals: cx.class().expects || is_upgraded });
+    *cx.session = (protocol.session)();
+    let has_answers = protocol.messages != MessageForm::Bytes;
+    cx.act(UserAction::Connect { measures_arrivals: cx.class().expects || has_answers });
     cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
     StepOutcome::Wait
 }

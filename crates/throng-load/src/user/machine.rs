@@ -2,12 +2,11 @@
 
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
-use throng_proto::http::{HttpResponse, Response, ResponseError};
-use throng_proto::phoenix::client::{ChannelEnd, PushReply};
-use throng_proto::websocket::{DeflateAgreement, Violation};
+use throng_proto::http::Response;
+use throng_proto::websocket::DeflateAgreement;
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
-use super::error::{ConnectFailure, ErrorKind};
+use super::error::ConnectFailure;
 use super::record::{Record, Sample};
 use super::state::{UserState, UserWait};
 use super::{
@@ -16,6 +15,7 @@ use super::{
 use crate::program::{IncomingMessage, Op};
 use crate::protocols::MessageForm;
 use crate::protocols::http::exchange as http;
+use crate::protocols::input::{ServerAnswer, ServerFault, UnaskedInput};
 use crate::protocols::phoenix::{heartbeat, request};
 use crate::protocols::ws::ping;
 use crate::steps::{
@@ -37,27 +37,16 @@ pub(crate) enum Input<'a> {
     Upgraded(Option<DeflateAgreement>),
     /// The server answered the upgrade with another HTTP status.
     Refused(Response<'a>, &'a [u8]),
-    /// The server violated the WebSocket protocol. In the answer to the upgrade, with the answer's
-    /// first bytes.
-    Violated(Violation, Option<&'a [u8]>),
     /// Bytes of a stream arrived.
     Bytes(&'a [u8]),
     /// A message of a WebSocket arrived.
     Message(IncomingMessage<'a>),
-    /// A message arrived that is not one of Phoenix Channels.
-    BadMessage(&'a [u8]),
-    /// The reply to the request with this ref arrived.
-    Reply(u32, &'a PushReply<'a>),
-    /// The server ended a channel.
-    ChannelEnded(&'a ChannelEnd<'a>),
-    /// The answer to an HTTP request is complete.
-    HttpAnswered(HttpResponse<'a>),
-    /// The answer to an HTTP request, which begins with these bytes, cannot be read.
-    HttpViolated(ResponseError, &'a [u8]),
-    /// Bytes arrived on a connection of HTTP requests that answer none.
-    HttpUnasked(&'a [u8]),
-    /// A pong of a WebSocket arrived.
-    Pong(&'a [u8]),
+    /// The answer to what the user has asked is complete.
+    Answered(ServerAnswer<'a>),
+    /// The server broke the rules of its protocol.
+    Violated(ServerFault<'a>),
+    /// Something arrived that answers nothing.
+    Unasked(UnaskedInput<'a>),
     /// The server sent a close frame, with this code and reason.
     PeerClosed(Option<u16>, &'a str),
     /// The server's FIN arrived.
@@ -91,14 +80,15 @@ impl<'a> Input<'a> {
 
     /// Reports whether data of the application arrived.
     pub(crate) fn is_received(&self) -> bool {
-        matches!(
-            self,
-            Self::Bytes(_)
-                | Self::Message(_)
-                | Self::BadMessage(_)
-                | Self::Reply(..)
-                | Self::ChannelEnded(..)
-        )
+        // On channels, answers and ends are messages, too.
+        let protocol = match self {
+            Self::Bytes(_) | Self::Message(_) => return true,
+            Self::Answered(answer) => answer.protocol(),
+            Self::Violated(fault) => fault.protocol(),
+            Self::Unasked(unasked) => unasked.protocol(),
+            _ => return false,
+        };
+        protocol.messages == MessageForm::Events
     }
 }
 
@@ -153,20 +143,14 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         // An event of a channel that only rules look at.
         Input::Message(_) if !cx.class().expects && skips_others(cx) => StepOutcome::Wait,
         Input::Message(message) => expect::message_received(cx, message),
-        Input::Pong(payload) => ping::pong_received(cx, payload),
         Input::HeartbeatDue => heartbeat::due(cx),
-        Input::HttpAnswered(response) => http::answered(cx, &response),
-        Input::HttpViolated(error, head) => http::violated(cx, error, head),
-        Input::HttpUnasked(bytes) => http::unasked(cx, bytes),
-        Input::Reply(number, _) if number == cx.user.heartbeat => heartbeat::answered(cx),
-        Input::Reply(number, reply) => request::reply_received(cx, number, reply),
-        Input::ChannelEnded(end) => request::channel_ended(cx, end),
-        Input::BadMessage(message) => bad_message(cx, message),
+        Input::Answered(answer) => answer.handle(cx),
+        Input::Violated(fault) => fault.handle(cx),
+        Input::Unasked(unasked) => unasked.handle(cx),
         Input::Opened
         | Input::SelfConnected
         | Input::Upgraded(..)
         | Input::Refused(..)
-        | Input::Violated(..)
         | Input::PeerClosed(..) => connection_event(cx, input),
     };
     run(cx, flow, OPS_MAX)
@@ -289,7 +273,6 @@ fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
             cx.sample(Sample::UpgradeRefused(answer, body));
             connect::refused(cx, ConnectFailure::Http(answer.status))
         }
-        Input::Violated(violation, head) => connect::violated(cx, violation, head),
         Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
             cx.act(UserAction::Close);
             StepOutcome::Wait
@@ -324,14 +307,6 @@ fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
 /// Reports whether messages that no step waits for mean nothing.
 fn skips_others(cx: &UserContext<'_>) -> bool {
     cx.protocol().messages == MessageForm::Events
-}
-
-fn bad_message(cx: &mut UserContext<'_>, message: &[u8]) -> StepOutcome {
-    if cx.user.is_running() {
-        cx.sample(Sample::BadMessage(message));
-        cx.count_error(ErrorKind::BadMessage);
-    }
-    failure::close_faulty(cx)
 }
 
 fn stop_and_leave(cx: &mut UserContext<'_>) -> StepOutcome {

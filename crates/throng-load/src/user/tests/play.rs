@@ -6,7 +6,7 @@ use throng_base::Instant;
 use throng_driver::Errno;
 use throng_engine::{Arrival, CloseReason};
 use throng_measure::LoadCounters;
-use throng_proto::http::{Headers, HttpEvent, Response};
+use throng_proto::http::{Headers, Response};
 use throng_proto::phoenix::client::{self, ChannelEnd, PhoenixClientEvent, PushReply};
 use throng_proto::phoenix::{PhoenixPayload, Vsn};
 use throng_proto::websocket::{
@@ -18,6 +18,7 @@ use super::shown::{differences, is_in_counters, shown};
 use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
+use crate::protocols::{http, phoenix, ws};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
@@ -170,7 +171,7 @@ impl Play {
             "refused" => {
                 Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
             }
-            "violated" => Input::Violated(Violation::ResponseInvalid, Some(rest.as_bytes())),
+            "violated" => ws::input::violation(Violation::ResponseInvalid, Some(rest.as_bytes())),
             "http" => return self.http(now, response(rest)),
             name if name.starts_with("http-of-") => {
                 let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
@@ -187,15 +188,15 @@ impl Play {
                 let bytes: Vec<_> = bytes.collect();
                 let input = match name {
                     "binary" => Input::Message(IncomingMessage::Binary(&bytes)),
-                    _ => Input::Pong(&bytes),
+                    _ => ws::input::pong(&bytes),
                 };
                 return self.input(now, input);
             }
-            "pong" => Input::Pong(rest.as_bytes()),
-            "bad" => Input::BadMessage(rest.as_bytes()),
-            "reply" => Input::Reply(number(), &reply),
+            "pong" => ws::input::pong(rest.as_bytes()),
+            "bad" => phoenix::input::bad_message(rest.as_bytes()),
+            "reply" => phoenix::input::reply(number(), &reply),
             "channel-end" => {
-                Input::ChannelEnded(end.as_ref().expect("a frame that ends a channel"))
+                phoenix::input::channel_end(end.as_ref().expect("a frame that ends a channel"))
             }
             "peer-closed" => Input::PeerClosed(Some(number() as u16), ""),
             "fin" => Input::PeerFinished,
@@ -270,15 +271,7 @@ impl Play {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
         match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
             None => String::new(),
-            Some(UserEvent::Http(HttpEvent::Response(answer))) => {
-                self.input(now, Input::HttpAnswered(answer))
-            }
-            Some(UserEvent::Http(HttpEvent::Failed(error, head))) => {
-                self.input(now, Input::HttpViolated(error, head))
-            }
-            Some(UserEvent::Http(HttpEvent::Unasked(bytes))) => {
-                self.input(now, Input::HttpUnasked(bytes))
-            }
+            Some(UserEvent::Http(event)) => self.input(now, http::input::of(event)),
             Some(event) => panic!("{event:?}"),
         }
     }

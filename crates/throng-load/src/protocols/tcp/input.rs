@@ -1,0 +1,21 @@
+//! A stream of bytes has no answers and no rules of its own: a user expects bytes.
+
+use std::convert::Infallible;
+
+use crate::user::context::{StepOutcome, UserContext};
+
+pub(crate) type Answer<'a> = Infallible;
+pub(crate) type Fault<'a> = Infallible;
+pub(crate) type Unasked<'a> = Infallible;
+
+pub(crate) fn answered(_: &mut UserContext<'_>, answer: Answer<'_>) -> StepOutcome {
+    match answer {}
+}
+
+pub(crate) fn violated(_: &mut UserContext<'_>, fault: Fault<'_>) -> StepOutcome {
+    match fault {}
+}
+
+pub(crate) fn unasked(_: &mut UserContext<'_>, unasked: Unasked<'_>) -> StepOutcome {
+    match unasked {}
+}
