@@ -21,7 +21,7 @@ pub fn check(bytes: &[u8]) {
     check_shown(&file);
     for interval in &file.intervals {
         if let Some(load) = &interval.load {
-            check_histogram(&load.connect);
+            load.times.seen.iter().for_each(|(_, histogram)| check_histogram(histogram));
         }
     }
     if let Ok(histogram) = Histogram::decode(&String::from_utf8_lossy(bytes)) {
