@@ -351,18 +351,18 @@ mod tests {
         // before it is warm.
         let cold = limited(99, 100_000).loaded(|load, second| {
             if second == 1 {
-                load.message.clear();
-                load.message.record_n(233_000, 4);
-                load.message.record_n(310_000, 56);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Message].record_n(233_000, 4);
+                load.times[Operation::Message].record_n(310_000, 56);
             }
         });
         let found = cold.speaks(&RULE);
         assert!(found.text.contains("something that all answers need allows no more"), "{found}");
         let few = limited(39, 101_000).loaded(|load, second| {
             if second == 1 {
-                load.message.clear();
-                load.message.record_n(101_000, 1);
-                load.message.record_n(160_000, 39);
+                load.times[Operation::Message].clear();
+                load.times[Operation::Message].record_n(101_000, 1);
+                load.times[Operation::Message].record_n(160_000, 39);
             }
         });
         assert!(few.speaks(&RULE).text.contains("it serves 4 at a time, 10"));
