@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_driver::DriverCapacity;
 
 use crate::program::{OpSum, Program, ProgramClass};
-use crate::scenario::{Load, Model, Phase};
+use crate::scenario::{Model, Phase, ScenarioLoad};
 use crate::schedule::{self, MachineShare};
 use crate::source::SourcePlan;
 
@@ -28,9 +28,9 @@ impl Demand {
     ///
     /// Where each class has a load of its own, users of the closed model are counted at each
     /// moment; arrivals and rates are the sum of the peaks of the classes, an upper bound.
-    pub fn of(program: &Program, load: &Load) -> Self {
+    pub fn of(program: &Program, load: &ScenarioLoad) -> Self {
         let classes = program.classes();
-        if let Load::Shared(phases) = load {
+        if let ScenarioLoad::Shared(phases) = load {
             return Self::of_classes(classes, phases);
         }
         let is_closed = |phases: &&[Phase]| Model::of(phases) == Model::Closed;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::capacity::Demand;
 use crate::program::{LimitScope, LimitedAction, OpSum, Program, ProgramClass};
-use crate::scenario::{Load, Model, Phase};
+use crate::scenario::{Model, Phase, ScenarioLoad};
 use crate::schedule;
 
 /// Peak demand of a scenario on all machines of a run.
@@ -26,9 +26,9 @@ pub struct FleetDemand {
 }
 
 impl FleetDemand {
-    /// Computes the demand of users with this program. Rates of classes with a load of their own are
-    /// added up.
-    pub fn of(program: &Program, load: &Load) -> Self {
+    /// Computes the demand of users with this program. Rates of classes with a load of their own
+    /// are added up.
+    pub fn of(program: &Program, load: &ScenarioLoad) -> Self {
         let connections = Demand::of(program, load).connections;
         let parts = LoadPart::all(program, load, connections);
         let limit = |action| limit_per_s(program, action, connections);
@@ -57,8 +57,8 @@ struct LoadPart<'a> {
 
 impl<'a> LoadPart<'a> {
     /// Returns the parts of a load, which has so many users at once.
-    fn all(program: &'a Program, load: &'a Load, users: u64) -> Vec<Self> {
-        if let Load::Shared(phases) = load {
+    fn all(program: &'a Program, load: &'a ScenarioLoad, users: u64) -> Vec<Self> {
+        if let ScenarioLoad::Shared(phases) = load {
             return vec![Self { program, class: None, phases, users }];
         }
         let part = |(class, phases): (&'a ProgramClass, &'a [Phase])| {

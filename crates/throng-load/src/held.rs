@@ -4,12 +4,12 @@
 use crate::capacity::Demand;
 use crate::program::Program;
 use crate::protocols::MessageForm;
-use crate::scenario::Load;
+use crate::scenario::ScenarioLoad;
 
 /// Returns the bytes that all users of a core may hold together, where a run has so many cores on
 /// all its machines: those of the scenario, or [`HELD_BYTES_MAX`]. Many users may hold
 /// [`HELD_BYTES_EACH`] each. The contexts of compressed messages have room beside it.
-pub fn held_bytes_max(program: &Program, load: &Load, cores: usize) -> u64 {
+pub fn held_bytes_max(program: &Program, load: &ScenarioLoad, cores: usize) -> u64 {
     program.held_bytes_max().unwrap_or_else(|| {
         let connections = Demand::of(program, load).connections;
         let connections = connections.div_ceil(cores.max(1) as u64);
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::scenario::{Protocol, Scenario};
 
-    fn compiled(text: &str) -> (Program, Load) {
+    fn compiled(text: &str) -> (Program, ScenarioLoad) {
         let scenario = Scenario::parse(text, "test").unwrap_or_else(|wrong| panic!("{wrong}"));
         (Program::compile(&scenario), scenario.load)
     }

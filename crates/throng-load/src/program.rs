@@ -406,12 +406,9 @@ impl Program {
     }
 
     /// Returns the index of the class of user `user`: that in whose load it is, if each class has
-    /// one. Otherwise, and for users that were requested by hand: in every block of as many users as the sum of
-    /// the weights, each class has exactly its weight, and the classes are mixed rather than one
-    /// after another.
-    ///
-    /// Each block begins at another offset of the cycle: a core takes every n-th user, and must get
-    /// its share of every class whatever common factors n and the weights have.
+    /// one. Otherwise, and for users that were requested by hand: in every block of as many users
+    /// as the sum of the weights, each class has exactly its weight, and the classes are mixed
+    /// rather than one after another.
     pub fn class_of(&self, user: u64) -> usize {
         let place = self.numbers.as_ref().and_then(|numbers| numbers.place(user));
         if let Some((class, _)) = place {

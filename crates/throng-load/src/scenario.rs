@@ -57,7 +57,8 @@ pub use header::{HeaderPlace, is_token};
 pub use inputs::{CarriedFile, CarriedInputs, ScenarioInputs};
 pub(crate) use load::read_curve;
 pub use load::{
-    ClassLoad, Curve, Load, LoadPeak, LoadPiece, Model, Phase, Spacing, peak_arrivals, peak_users,
+    ClassLoad, Curve, LoadPeak, LoadPiece, Model, Phase, ScenarioLoad, Spacing, peak_arrivals,
+    peak_users,
 };
 pub use node::{Kind as YamlKind, Node as YamlNode};
 pub use on_error::OnError;
@@ -93,7 +94,7 @@ pub struct Scenario {
     /// Protocol of the connections.
     pub protocol: Protocol,
     /// Load of all users, or of each class.
-    pub load: Load,
+    pub load: ScenarioLoad,
     /// Classes of users; at least one.
     pub classes: Vec<Class>,
     /// Steps that one user takes before the load begins.
@@ -347,7 +348,11 @@ fn optional<T>(
 }
 
 /// Refuses a load that waits for its users beside a probe, which goes on without them.
-fn check_until_done(reader: &mut Reader<'_>, fields: &Fields<'_>, load: &Load) -> Option<()> {
+fn check_until_done(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    load: &ScenarioLoad,
+) -> Option<()> {
     let node = fields.get("load").or(fields.get("users"));
     if let (Some(_), Some(node), Some(_)) = (fields.get("probe"), node, load.ends_with_users_from())
     {

@@ -26,11 +26,6 @@ pub use share::{MachineShare, RUN_CORES_MAX};
 use crate::scenario::Phase;
 use curve::RateCurve;
 
-/// Returns the length of all phases.
-pub fn length(phases: &[Phase]) -> Duration {
-    phases.iter().fold(Duration::ZERO, |sum, phase| sum.saturating_add(phase.length()))
-}
-
 /// Returns the maximum number of users at once in the closed model. In the open model it depends on
 /// how long the users' steps take, so this returns [`arrivals_total`], an upper bound.
 pub fn peak_users(phases: &[Phase]) -> u64 {

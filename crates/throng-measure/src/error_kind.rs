@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Operation;
+use crate::operation::Operation;
 
 /// Class of an error: whose doing it is, and what became of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -198,7 +198,7 @@ impl Histogram {
     }
 }
 
-impl crate::Merge for Histogram {
+impl crate::counters::Merge for Histogram {
     fn merge(&mut self, other: &Self) {
         Histogram::merge(self, other);
     }

@@ -12,7 +12,9 @@ use std::ops::{Index, IndexMut};
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{ErrorKind, Histogram, LoadCounters};
+use crate::counters::LoadCounters;
+use crate::error_kind::ErrorKind;
+use crate::histogram::Histogram;
 
 /// How often an operation began, and how it ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -199,6 +201,24 @@ impl Operation {
     /// Returns the kinds of errors that end it.
     pub fn errors(self) -> impl Iterator<Item = ErrorKind> {
         ErrorKind::all().filter(move |kind| kind.operation() == Some(self))
+    }
+}
+
+impl LoadCounters {
+    /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
+    /// requests.
+    pub fn requests_answered(&self) -> u64 {
+        self.requests().map(|of| of.ok).sum()
+    }
+
+    /// Returns the number of requests whose users wait for an answer now.
+    pub fn requests_waiting(&self) -> u64 {
+        let ended = |of: &OperationCounts| of.ok + of.failed + of.without_answer;
+        self.requests().map(|of| of.started.saturating_sub(ended(&of))).sum()
+    }
+
+    fn requests(&self) -> impl Iterator<Item = OperationCounts> {
+        Operation::messages().filter_map(|operation| operation.counts(self))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rules of the house that a machine can check: which crate may depend on which, where `unsafe`
-//! and the outside world may be touched, circles of modules, names of types and metrics, words, width
-//! and the length of functions, that every file is part of the build, and that links in the documents lead somewhere.
+//! and the outside world may be touched, circles of modules, names of types and metrics, words,
+//! width and the length of functions, that every file is part of the build, and that links in the
+//! documents lead somewhere.
 
 mod causes;
 mod errors;

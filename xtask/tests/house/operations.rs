@@ -53,6 +53,7 @@ const LINES: usize = 8;
 const LISTS: &[(&str, &str)] = &[
     ("crates/throng-import/src/logs/tsung_log/run.rs", "reads the names of tsung's log"),
     ("crates/throng-lab/src/message_window.rs", "has a figure for each of three"),
+    ("crates/throng-measure/src/operation.rs", "is the table"),
     ("crates/throng-load/src/program/op.rs", "says which ops send, and which arrive"),
     ("crates/throng-load/src/scenario/measured.rs", "has the steps that make each"),
     ("crates/throng-load/src/scenario/step_name.rs", "has the names of steps"),

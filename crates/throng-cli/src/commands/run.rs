@@ -34,7 +34,7 @@ use throng_lab::recorder::{
     Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
 };
 use throng_load::run::RunningLoad;
-use throng_load::scenario::Load;
+use throng_load::scenario::ScenarioLoad;
 use throng_measure::runfile::RunEndReason;
 use throng_report::RunExit;
 use throng_view::terminal::TerminalModel;
@@ -371,7 +371,7 @@ impl Run {
     ) -> Result<Outcome, Failure> {
         let title = format!("{} against {}", self.scenario.display(), plan.target);
         let server_is_here = observer.is_on_this_machine() || plan.target_is_local();
-        let shares_users = matches!(plan.scenario.load, Load::Shared(_));
+        let shares_users = matches!(plan.scenario.load, ScenarioLoad::Shared(_));
         let (server, kernel) = observer.probes(&plan);
         let load = match start {
             LoadStart::Own => RunLoad::Own(RunningLoad::start(plan.load)?.into()),

@@ -10,7 +10,7 @@ mod variables;
 
 use throng_load::program::Program;
 use throng_load::scenario::{Phase, Scenario};
-use throng_load::schedule::{Arrivals, length};
+use throng_load::schedule::Arrivals;
 
 use crate::{import_file, show};
 
@@ -71,7 +71,7 @@ on_error: stop
     assert_eq!(by_hand.target, imported.target);
     let moments = |load: &[Phase]| Arrivals::new(load, 0, 1, 1).collect::<Vec<_>>();
     assert_eq!(moments(by_hand.load.shared()), moments(imported.load.shared()));
-    assert_eq!(length(by_hand.load.shared()), length(imported.load.shared()));
+    assert_eq!(Phase::length_of(by_hand.load.shared()), Phase::length_of(imported.load.shared()));
 }
 
 /// Each element of a file has its line in the report, except those that only hold others.

@@ -10,7 +10,7 @@ use super::tracer::TraceOptions;
 use crate::cues::Cues;
 use crate::peers::PeerMessage;
 use crate::program::Program;
-use crate::scenario::{Load, Model};
+use crate::scenario::{Model, ScenarioLoad};
 use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 use crate::user::{ClassTraits, Rules};
@@ -24,7 +24,7 @@ pub struct GeneratorConfig {
     /// that changes.
     pub cues: Arc<Cues>,
     /// Load of all users, or of each class.
-    pub load: Load,
+    pub load: ScenarioLoad,
     /// Addresses to connect to: user `k` connects to target `k mod n`.
     pub targets: Vec<std::net::SocketAddr>,
     /// Source addresses and ports of the connections.

@@ -3,7 +3,7 @@
 use super::compiler::Compiler;
 use super::table_index::TableIndexes;
 use super::{Dialogue, MessageRule, Op, OpFacts, OpRole, Program, ProgramClass, StepOrigin};
-use crate::scenario::{self, Class, Credentials, Load, Scenario, Target, compile_steps};
+use crate::scenario::{self, Class, Credentials, Scenario, ScenarioLoad, Target, compile_steps};
 use crate::schedule::UserNumbers;
 
 impl Program {
@@ -40,7 +40,7 @@ impl Program {
             sent_parts: scenario.sent_parts.clone(),
             classes: Vec::new(),
             weight_total: 0,
-            numbers: matches!(scenario.load, Load::ByClass(_))
+            numbers: matches!(scenario.load, ScenarioLoad::ByClass(_))
                 .then(|| UserNumbers::of(&scenario.load)),
             stride: 0,
             dialogue: Dialogue::default(),

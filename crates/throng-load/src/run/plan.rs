@@ -14,7 +14,7 @@ use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
 use crate::program::Program;
-use crate::scenario::{Load, Reach, Scenario, Target};
+use crate::scenario::{Reach, Scenario, ScenarioLoad, Target};
 use crate::schedule::MachineShare;
 use crate::source::SourcePlan;
 use crate::steps::send::SEND_BYTES_MAX;
@@ -56,7 +56,7 @@ pub struct LoadPlan {
     /// Length of all phases.
     pub length: Duration,
     pub(super) program: Program,
-    pub(super) load: Load,
+    pub(super) load: ScenarioLoad,
     pub(super) options: SocketOptions,
     pub(super) driver: LoadDriver,
     pub(super) seed: u64,

@@ -8,7 +8,7 @@ use throng_report::render::statuses_text;
 use super::plan::{LoadError, LoadOptions, LoadPlan};
 use super::running::RunningLoad;
 use crate::generator::{TraceLine, TraceOptions, UserFate};
-use crate::scenario::{Class, Curve, Load, Phase, Scenario, Spacing};
+use crate::scenario::{Class, Curve, Phase, Scenario, ScenarioLoad, Spacing};
 use crate::user::IterationEnd;
 
 /// A running load with one user.
@@ -128,7 +128,7 @@ pub(super) fn plan(
     scenario.classes = vec![class];
     scenario.probe = None;
     let rate = 1.0 / span.as_secs_f64();
-    scenario.load = Load::Shared(vec![Phase::Arrivals {
+    scenario.load = ScenarioLoad::Shared(vec![Phase::Arrivals {
         from: rate,
         to: rate,
         curve: Curve::Linear,

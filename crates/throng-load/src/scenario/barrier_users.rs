@@ -3,7 +3,7 @@
 use throng_base::units::show_count;
 
 use super::reader::Reader;
-use super::{Class, Load, Model, Scenario};
+use super::{Class, Model, Scenario, ScenarioLoad};
 use crate::program::{CueKind, Program};
 use crate::schedule;
 
@@ -22,10 +22,10 @@ pub(super) fn set(reader: &mut Reader<'_>, scenario: &mut Scenario) {
         let is_closed =
             classes.iter().all(|class| Model::of(load.of_class(*class)) == Model::Closed);
         let most = match load {
-            Load::Shared(phases) => {
+            ScenarioLoad::Shared(phases) => {
                 program.users_of_classes(&classes, schedule::peak_users(phases))
             }
-            Load::ByClass(_) => {
+            ScenarioLoad::ByClass(_) => {
                 schedule::peak_users_beside(classes.iter().map(|class| load.of_class(*class)))
             }
         };

@@ -6,7 +6,7 @@ mod table;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::load::{Load, Model, Phase, Spacing};
+use super::load::{Model, Phase, ScenarioLoad, Spacing};
 use super::node::{Kind, Node};
 use super::reader::Reader;
 use crate::schedule::{self, UserNumbers};
@@ -154,7 +154,7 @@ fn read_file(
 }
 
 /// Reports a file with fewer rows than users, where each user is to have a row of its own.
-pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &Load) {
+pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &ScenarioLoad) {
     let lanes: Vec<_> = load.lanes().map(most_users).collect();
     let users = UserNumbers::of(load).used(|lane| lanes[lane]);
     let unique = |table: &&DataTable| table.order() == RowOrder::Unique;

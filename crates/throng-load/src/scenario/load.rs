@@ -27,11 +27,9 @@ pub use phase::{Curve, Model, Phase, Spacing};
 use phase::{PhaseNode, PhaseShape};
 pub use pieces::LoadPiece;
 
-use crate::schedule;
-
 /// The load of a scenario.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Load {
+pub enum ScenarioLoad {
     /// Phases of all users; the classes share these users by their weights.
     Shared(Vec<Phase>),
     /// A load of its own for each class, in the order of the classes.
@@ -47,7 +45,7 @@ pub struct ClassLoad {
     pub phases: Vec<Phase>,
 }
 
-impl Load {
+impl ScenarioLoad {
     /// Returns the phases of all users; none if each class has its own.
     pub fn shared(&self) -> &[Phase] {
         match self {
@@ -81,7 +79,7 @@ impl Load {
 
     /// Returns the length of the longest list of phases.
     pub fn length(&self) -> Duration {
-        self.lanes().map(schedule::length).max().unwrap_or_default()
+        self.lanes().map(Phase::length_of).max().unwrap_or_default()
     }
 
     /// Returns the moment from which the load is over once all users have ended: every class has
@@ -89,8 +87,8 @@ impl Load {
     pub fn ends_with_users_from(&self) -> Option<Duration> {
         let is_last = |phase: &Phase| matches!(phase, Phase::Hold { until_done: true, .. });
         let end = |phases: &[Phase]| match phases.split_last() {
-            Some((last, before)) if is_last(last) => (schedule::length(before), true),
-            _ => (schedule::length(phases), false),
+            Some((last, before)) if is_last(last) => (Phase::length_of(before), true),
+            _ => (Phase::length_of(phases), false),
         };
         let ends = || self.lanes().map(end);
         ends().any(|(_, awaits)| awaits).then(|| ends().map(|(at, _)| at).max()).flatten()
@@ -119,7 +117,7 @@ pub(super) fn read(
     fields: &Fields<'_>,
     folder: &Path,
     peak: Option<LoadPeak>,
-) -> Option<Load> {
+) -> Option<ScenarioLoad> {
     if let Some(users) = fields.get("users").filter(|users| by_class::is_written(users)) {
         if peak.is_some() {
             let label = "each class has its own; write the number as a parameter, and --set it";
@@ -133,7 +131,7 @@ pub(super) fn read(
     if let Some(peak) = peak {
         peak::set_peak(reader, node, &mut phases, peak);
     }
-    Some(Load::Shared(phases))
+    Some(ScenarioLoad::Shared(phases))
 }
 
 /// Reads the list of phases and checks their order.

@@ -3,7 +3,7 @@
 use throng_base::Prng;
 
 use super::ClosedSchedule;
-use crate::scenario::{Load, Model};
+use crate::scenario::{Model, ScenarioLoad};
 
 /// The numbers of the users of several lanes: of one load, or of those of each class.
 ///
@@ -31,16 +31,16 @@ enum LaneNumbers {
 
 impl UserNumbers {
     /// Returns the numbers of the users of `load`.
-    pub(crate) fn of(load: &Load) -> Self {
+    pub(crate) fn of(load: &ScenarioLoad) -> Self {
         let mut numbers = Self { lanes: Vec::new(), first_open: 0, open_lanes: 0 };
         for phases in load.lanes() {
             let lane = match (load, Model::of(phases)) {
-                (Load::Shared(_), _) => LaneNumbers::Closed { first: 0, count: u64::MAX },
-                (Load::ByClass(_), Model::Open) => {
+                (ScenarioLoad::Shared(_), _) => LaneNumbers::Closed { first: 0, count: u64::MAX },
+                (ScenarioLoad::ByClass(_), Model::Open) => {
                     numbers.open_lanes += 1;
                     LaneNumbers::Open(numbers.open_lanes - 1)
                 }
-                (Load::ByClass(_), Model::Closed) => {
+                (ScenarioLoad::ByClass(_), Model::Closed) => {
                     let first = numbers.first_open;
                     let count = ClosedSchedule::new(phases).peak_users().into();
                     numbers.first_open += count;

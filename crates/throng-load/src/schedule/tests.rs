@@ -126,7 +126,7 @@ fn phases_of_arrivals_are_chained() {
     let moments = all_arrivals(&phases, 4);
     assert_eq!(moments.len(), 13);
     assert_eq!(moments[10..], [secs(6.0), secs(6.1), secs(6.2)]);
-    assert_eq!(length(&phases), secs(7.0));
+    assert_eq!(Phase::length_of(&phases), secs(7.0));
     assert_eq!(arrivals_total(&phases), 13);
 }
 
@@ -252,7 +252,10 @@ fn a_step_and_a_spike_jump() {
         .collect();
     let expected = ["0ns Start 0", "0ns Start 1", "10s Start 2", "15s Stop 2", "15s Stop 1"];
     assert_eq!(shown, expected);
-    assert_eq!((length(&phases), peak_users(&phases), peak_rate(&phases)), (secs(25.0), 3, 2.0));
+    assert_eq!(
+        (Phase::length_of(&phases), peak_users(&phases), peak_rate(&phases)),
+        (secs(25.0), 3, 2.0)
+    );
     let slow = ClosedSchedule::new(&[step(10, 1), spike(30, 10, 2, 4)]);
     let heights = [1.0, 2.0, 3.0, 6.9, 8.0, 9.0].map(|t| slow.target_at(secs(t)));
     assert_eq!(heights, [10.0, 20.0, 30.0, 30.0, 20.0, 10.0]);

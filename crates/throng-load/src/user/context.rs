@@ -15,7 +15,7 @@ use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
 use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
 use crate::protocols::phoenix::channels::Channel;
-use crate::scenario::{Load, Model};
+use crate::scenario::{Model, ScenarioLoad};
 use crate::schedule::RateClock;
 
 /// Everything that the machine is lent for one input.
@@ -136,7 +136,7 @@ impl Rules<'_> {
 
 impl ClassTraits {
     /// Returns the traits of all classes.
-    pub(crate) fn of(program: &Program, load: &Load) -> Vec<Self> {
+    pub(crate) fn of(program: &Program, load: &ScenarioLoad) -> Vec<Self> {
         let classes = 0..program.classes().len();
         let traits = classes.map(|class| Self {
             expects: program.expects(class),

@@ -49,8 +49,8 @@ pub(crate) enum Record<'a> {
     Replied { from: Instant, timing: AnswerTiming },
     /// The pong to a ping arrived.
     Ponged { from: Instant, timing: AnswerTiming },
-    /// An operation ended as expected, of which nothing more is recorded: a join, a push, or TCP's
-    /// part of a WebSocket's connect.
+    /// An operation ended as expected, and its time is all that is recorded: a join, a push, or
+    /// TCP's part of a WebSocket's connect.
     Done { operation: Operation, from: Instant, timing: AnswerTiming },
     /// An `expect` skips this message.
     Skipped(IncomingMessage<'a>),

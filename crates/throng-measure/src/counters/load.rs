@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{CounterField, Merge};
 use crate::metric::MetricKind;
-use crate::{Operation, OperationCounts};
 
 counters! {
     /// Counters of a generator.
@@ -209,22 +208,6 @@ impl LoadCounters {
     /// Returns the number of requests that users have sent: messages, pushes and HTTP requests.
     pub fn requests_begun(&self) -> u64 {
         self.messages_sent + self.pushes_sent + self.http_started
-    }
-
-    /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
-    /// requests.
-    pub fn requests_answered(&self) -> u64 {
-        self.requests().map(|of| of.ok).sum()
-    }
-
-    /// Returns the number of requests whose users wait for an answer now.
-    pub fn requests_waiting(&self) -> u64 {
-        let ended = |of: &OperationCounts| of.ok + of.failed + of.without_answer;
-        self.requests().map(|of| of.started.saturating_sub(ended(&of))).sum()
-    }
-
-    fn requests(&self) -> impl Iterator<Item = OperationCounts> {
-        Operation::messages().filter_map(|operation| operation.counts(self))
     }
 
     /// Returns the number of answers to HTTP requests, whatever their status.

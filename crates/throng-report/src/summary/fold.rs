@@ -20,7 +20,7 @@ use super::foreign::ForeignFold;
 use super::growth::GrowthFold;
 use super::interval_growths::IntervalGrowths;
 use super::machines::MachinesFold;
-use super::operation_summary::is_plain;
+use super::operations::is_plain;
 use super::rates::{IntervalGrowth, MachineCpu, cores_used, cost, rate_mean, rate_most};
 use super::server::ServerFold;
 use super::step_summary::StepFolds;

@@ -70,12 +70,6 @@ impl Summary {
     }
 }
 
-/// Reports whether a summary has of an operation what it has of any, and no more.
-pub(super) const fn is_plain(operation: Operation) -> bool {
-    use Operation::{Broadcast, Connect, Http, Message, Tcp};
-    !matches!(operation, Connect | Tcp | Message | Http | Broadcast)
-}
-
 /// Returns the name of the number of those that have begun.
 const fn begun(operation: Operation) -> &'static str {
     match operation {

@@ -2,7 +2,7 @@
 //! have.
 
 use serde::{Deserialize, Serialize};
-use throng_measure::{LatencySummary, ProbeCounters, ProbeReport};
+use throng_measure::{LatencySummary, Operation, ProbeCounters, ProbeReport};
 
 /// The numbers of one operation in a summary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,6 +29,12 @@ pub struct OperationSummary {
     pub unanswered_us: LatencySummary,
     /// `latency_us` and `unanswered_us` combined, as a threshold compares it.
     pub judged_us: LatencySummary,
+}
+
+/// Reports whether a summary has of an operation what it has of any, and no more.
+pub(super) const fn is_plain(operation: Operation) -> bool {
+    use Operation::{Broadcast, Connect, Http, Message, Tcp};
+    !matches!(operation, Connect | Tcp | Message | Http | Broadcast)
 }
 
 /// Messages.

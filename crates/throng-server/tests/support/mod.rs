@@ -55,6 +55,18 @@ pub fn is_closed_by_peer(stream: &mut TcpStream) -> bool {
     }
 }
 
+/// Connects, and reports whether the server closes the connection at once: perhaps by a reset
+/// before the client has noticed that it is connected.
+pub fn is_turned_away(addr: SocketAddr) -> bool {
+    match TcpStream::connect_timeout(&addr, PATIENCE) {
+        Ok(mut stream) => {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            is_closed_by_peer(&mut stream)
+        }
+        Err(error) => error.kind() == ErrorKind::ConnectionReset,
+    }
+}
+
 /// Waits until `condition` holds; panics if it does not within [`PATIENCE`].
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use throng_base::units::nearest;
 use throng_load::scenario::{
-    Load, Model, Quantity, Scenario, evaluate, peak_arrivals, peak_users, read_params,
+    Model, Quantity, Scenario, ScenarioLoad, evaluate, peak_arrivals, peak_users, read_params,
 };
 
 use crate::Failure;
@@ -33,9 +33,9 @@ impl Knob {
     ) -> Result<Self, Failure> {
         let params = read_params(&file.text, &file.name).map_err(ScenarioFileError::Mistakes)?;
         let by_load = match (&scenario.load, scenario.load.model()) {
-            (Load::ByClass(_), _) => None,
-            (Load::Shared(_), Model::Closed) => Some("users"),
-            (Load::Shared(_), Model::Open) => Some("arrivals"),
+            (ScenarioLoad::ByClass(_), _) => None,
+            (ScenarioLoad::Shared(_), Model::Closed) => Some("users"),
+            (ScenarioLoad::Shared(_), Model::Open) => Some("arrivals"),
         };
         let parameter = |name: &str| params.iter().find(|(known, _)| known == name);
         if let Some((name, value)) = name.or(by_load).and_then(parameter) {

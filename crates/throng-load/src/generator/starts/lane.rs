@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Prng;
 
-use crate::scenario::{Load, Model, Phase};
+use crate::scenario::{Model, Phase, ScenarioLoad};
 use crate::schedule::{Arrivals, ClosedSchedule, ScheduleEvent, UserChange};
 
 /// One core's share of the schedule of all users, or of those of a class. It counts its users by
@@ -43,13 +43,13 @@ pub(super) enum LaneEvent {
 
 impl Lane {
     /// Returns the lanes of `load` on core `core` of `cores`.
-    pub(super) fn all(load: &Load, core: usize, cores: usize, seed: u64) -> Vec<Self> {
+    pub(super) fn all(load: &ScenarioLoad, core: usize, cores: usize, seed: u64) -> Vec<Self> {
         let end = load.length();
         let lane = |(at, phases): (u64, &[Phase])| {
             let seed = match load {
-                Load::Shared(_) => seed,
+                ScenarioLoad::Shared(_) => seed,
                 // Arrivals of two classes with the same rate are not the same.
-                Load::ByClass(_) => Prng::derive(seed, LANE_SEEDS + at).bits(),
+                ScenarioLoad::ByClass(_) => Prng::derive(seed, LANE_SEEDS + at).bits(),
             };
             Self::new(phases, end, (core, cores), seed)
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use throng_base::units::show_count;
 
 use super::phase::PHASES_MAX;
-use super::{ClassLoad, Load, read_phases};
+use super::{ClassLoad, ScenarioLoad, read_phases};
 use crate::scenario::node::{Kind, Node};
 use crate::scenario::reader::{Fields, Reader};
 
@@ -21,7 +21,7 @@ pub(super) fn read(
     fields: &Fields<'_>,
     users: &Node,
     folder: &Path,
-) -> Option<Load> {
+) -> Option<ScenarioLoad> {
     let Kind::Map(classes) = &users.kind else { return None };
     let mistakes = reader.mistakes.len();
     if fields.has("load") {
@@ -41,7 +41,7 @@ pub(super) fn read(
         let label = "those of all classes count; repeat a loop less often";
         reader.error(reader.first_line(&users.span), title, label);
     }
-    (reader.mistakes.len() == mistakes).then_some(Load::ByClass(loads))
+    (reader.mistakes.len() == mistakes).then_some(ScenarioLoad::ByClass(loads))
 }
 
 fn read_one(

@@ -98,6 +98,11 @@ pub enum Model {
 }
 
 impl Phase {
+    /// Returns the length of all phases.
+    pub fn length_of(phases: &[Self]) -> Duration {
+        phases.iter().fold(Duration::ZERO, |sum, phase| sum.saturating_add(phase.length()))
+    }
+
     /// Returns the length of the phase.
     pub fn length(&self) -> Duration {
         match *self {

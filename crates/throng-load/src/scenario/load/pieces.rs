@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::phase::Phase;
-use super::{Load, phase_name};
+use super::{ScenarioLoad, phase_name};
 
 /// A part of the load in which no class begins another phase. In a load of all users, it is a
 /// phase.
@@ -16,13 +16,13 @@ pub struct LoadPiece {
 }
 
 /// Returns the pieces of a load, in order.
-pub(super) fn of(load: &Load) -> Vec<LoadPiece> {
+pub(super) fn of(load: &ScenarioLoad) -> Vec<LoadPiece> {
     match load {
-        Load::Shared(phases) => ends(phases)
+        ScenarioLoad::Shared(phases) => ends(phases)
             .zip(phases)
             .map(|(end, phase)| LoadPiece { end, name: phase_name(phase) })
             .collect(),
-        Load::ByClass(classes) => {
+        ScenarioLoad::ByClass(classes) => {
             let mut cuts: Vec<_> = classes.iter().flat_map(|class| ends(&class.phases)).collect();
             cuts.sort_unstable();
             cuts.dedup();
