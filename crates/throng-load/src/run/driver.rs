@@ -21,7 +21,7 @@ impl LoadDriver {
     /// Returns the driver with this name.
     ///
     /// # Errors
-    /// There is none: the text has the names of all drivers.
+    /// No driver has this name. The text has the names of all drivers.
     pub fn named(name: &str) -> Result<Self, String> {
         let names = || DRIVERS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
         let found = DRIVERS.iter().find(|row| row.name == name);
