@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::Args;
 use throng_bus::{Bus, ClientCertificate, Name, NatsBus, NatsOptions};
 use throng_fleet::GroupSubjects;
-pub(crate) use throng_lab::BUS_VARIABLE;
-use throng_lab::LabBus;
+pub(crate) use throng_lab::test_bed::BUS_VARIABLE;
+use throng_lab::test_bed::BusAccess;
 
 use crate::Failure;
 
@@ -52,7 +52,7 @@ impl fmt::Debug for BusFlags {
 
 impl BusFlags {
     /// Returns the bus for the processes of a lab; `None` if no bus was named.
-    pub(crate) fn of_lab(&self) -> Option<LabBus> {
+    pub(crate) fn of_lab(&self) -> Option<BusAccess> {
         let mut flags: Vec<OsString> = vec!["--bus-group".into(), (&self.bus_group).into()];
         let files = [
             ("--bus-credentials", &self.bus_credentials),
@@ -63,7 +63,7 @@ impl BusFlags {
         for (flag, file) in files {
             flags.extend(file.iter().flat_map(|file| [flag.into(), file.into()]));
         }
-        Some(LabBus { address: self.bus.clone()?, flags })
+        Some(BusAccess { address: self.bus.clone()?, flags })
     }
 
     /// Reports whether the command line names another bus than the environment does. That one is

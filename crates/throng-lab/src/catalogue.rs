@@ -88,7 +88,7 @@ pub fn run(
     };
     check(&experiment.info, options)?;
     let machine = LabMachine::read(options.isolate, options.agents.is_some());
-    let test_bed = TestBed::new(name, options)?;
+    let test_bed = TestBed::new(name, &options.test_bed())?;
     let lab = Lab {
         options,
         machine,
@@ -142,7 +142,7 @@ fn check(lab: &LabInfo, options: &LabOptions) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::LabBus;
+    use crate::test_bed::BusAccess;
 
     #[test]
     fn a_mistyped_lab_gets_the_nearest_name() {
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn options_that_can_have_no_effect_are_refused() {
-        let bus = || Some(LabBus::default());
+        let bus = || Some(BusAccess::default());
         let refusal = |name: &str, options: LabOptions| {
             run(name, &options, &mut |_| {}).unwrap_err().to_string()
         };

@@ -25,10 +25,10 @@ use throng_measure::runfile::Ceiling;
 use throng_measure::{Histogram, Interval, LoadCounters};
 use throng_report::Summary;
 
-use crate::error::LabError;
-use crate::measure::{rate_within, steps};
-use crate::options::LabOptions;
-use crate::test_bed::{LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed};
+use crate::rates::{rate_within, steps};
+use crate::test_bed::{
+    LoadSpec, NextStep, ServerEndpoint, ServerSpec, TestBed, TestBedError, TestBedOptions,
+};
 use traffic::{Part, Parts};
 
 /// The options of a calibration.
@@ -97,14 +97,14 @@ pub struct PeerCosts {
 /// Measures the generator's ceiling.
 ///
 /// # Errors
-/// [`LabError`]: the peer did not start, or the user ended the calibration early.
-pub fn measure(options: &CeilingOptions) -> Result<Calibration, LabError> {
-    let lab = LabOptions {
+/// [`TestBedError`]: the peer did not start, or the user ended the calibration early.
+pub fn measure(options: &CeilingOptions) -> Result<Calibration, TestBedError> {
+    let bed = TestBedOptions {
         program: options.program.clone(),
         stop: Arc::clone(&options.stop),
-        ..LabOptions::default()
+        ..TestBedOptions::default()
     };
-    let test_bed = TestBed::new("calibration", &lab)?;
+    let test_bed = TestBed::new("calibration", &bed)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
     let parts = Parts::new(options.protocol, options.traffic, options.length);
@@ -195,7 +195,7 @@ fn run_part(
     part: &Part,
     server: &ServerEndpoint,
     cores: usize,
-) -> Result<(Vec<Interval>, Summary), LabError> {
+) -> Result<(Vec<Interval>, Summary), TestBedError> {
     let spec = LoadSpec {
         interval: INTERVAL,
         cores: Some(cores),

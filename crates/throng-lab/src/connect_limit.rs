@@ -6,7 +6,8 @@ use serde::Serialize;
 use throng_measure::validity::LAG_INVALID_US;
 use throng_measure::{Interval, LoadInterval, Operation};
 
-use crate::measure::{failures, latency, steps, timeouts, valid_until};
+use crate::measure::{failures, latency, timeouts, valid_until};
+use crate::rates::steps;
 use crate::run_facts::RunFacts;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;

@@ -5,8 +5,7 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use crate::error::LabError;
-use crate::test_bed::{RunningServer, TestBed};
+use crate::test_bed::{RunningServer, TestBed, TestBedError};
 
 /// A server of the Erlang article.
 #[derive(Clone, Copy, Debug)]
@@ -51,9 +50,10 @@ impl ErlangServer {
         &self,
         test_bed: &TestBed,
         schedulers: u64,
-    ) -> Result<RunningServer, LabError> {
-        let addr = test_bed
-            .listen_at(free_port().map_err(|error| LabError::File("127.0.0.1:0".into(), error))?);
+    ) -> Result<RunningServer, TestBedError> {
+        let addr = test_bed.listen_at(
+            free_port().map_err(|error| TestBedError::File("127.0.0.1:0".into(), error))?,
+        );
         let mut erl: Vec<&OsStr> = ["erl", "-noinput"].map(OsStr::new).to_vec();
         let schedulers = format!("{schedulers}:{schedulers}");
         let (port, folder) = (addr.port().to_string(), test_bed.work_path(""));

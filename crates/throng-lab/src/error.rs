@@ -1,12 +1,11 @@
 //! The errors of a lab.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 use throng_base::units::show_count;
 use throng_doctor::preflight::Preflight;
 
-use crate::isolate::IsolateError;
+use crate::test_bed::TestBedError;
 
 /// The reason why a lab has no result.
 #[derive(Debug, thiserror::Error)]
@@ -72,17 +71,9 @@ pub enum LabError {
     /// The machine is too small for the users that the options name.
     #[error("{}{}the lab did not start; --force runs it anyway", .0.refusal(), smaller(.0))]
     TooBig(Box<Preflight>),
-    /// The kernel or `ip` refused the network namespaces.
+    /// Server or generator did not run.
     #[error(transparent)]
-    Isolate(IsolateError),
-    /// Server or generator did not start, or ended too early.
-    #[error("the {name} {message}")]
-    Process {
-        /// `server` or `generator`.
-        name: &'static str,
-        /// The failure, and the last lines of the process's output.
-        message: String,
-    },
+    TestBed(#[from] TestBedError),
     /// The lab's own file has a mistake.
     #[error("labs/{lab}.yaml has a mistake, which is one of this program: {message}")]
     Definition {
@@ -91,15 +82,6 @@ pub enum LabError {
         /// The mistake.
         message: String,
     },
-    /// A file cannot be written or read.
-    #[error("{path}: {1}", path = .0.display())]
-    File(PathBuf, std::io::Error),
-}
-
-impl From<IsolateError> for LabError {
-    fn from(error: IsolateError) -> Self {
-        Self::Isolate(error)
-    }
 }
 
 /// Names the most similar lab, or all of them.

@@ -261,9 +261,12 @@ fn load(
     let load = LoadSpec { interval, ..LoadSpec::new(row, &target, &sized.text, seconds) };
     let mut watch = analyses::watch(spec.watch.as_deref(), sized)
         .ok_or_else(|| experiment.mistake(format!("no watch is named {:?}", spec.watch)))?;
-    let run = lab
-        .test_bed
-        .load(&load, &endpoint, progress, |interval| watch.add(interval, &mut server))?;
+    let run = lab.test_bed.load(
+        &load,
+        &endpoint,
+        &mut |event| progress(LabProgress::Run(event)),
+        |interval| watch.add(interval, &mut server),
+    )?;
     Ok((run, server.stop()?))
 }
 

@@ -15,8 +15,9 @@ use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::knee::{Knee, KneeWatch, Point, knee};
 use crate::lab::Lab;
-use crate::measure::{failures, latency, steps, validity_until};
+use crate::measure::{failures, latency, validity_until};
 use crate::progress::LabProgress;
+use crate::rates::steps;
 use crate::report::{LabReport, LabTable};
 use crate::sized_scenario::SizedScenario;
 use crate::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
@@ -85,7 +86,7 @@ pub(crate) fn run(
         }
         progress(LabProgress::Row { name: peer.row, number: i + 2, of, seconds });
         let names = (peer.row, peer.title, peer.messages_per_second);
-        let run = peer.start(lab.test_bed, lab.machine.cpus);
+        let run = peer.start(lab.test_bed, lab.machine.cpus).map_err(LabError::from);
         match run.and_then(|server| run_row(lab, names, server, &sized, progress)) {
             Ok((row, was_interrupted)) => {
                 interrupted |= was_interrupted;
@@ -157,8 +158,12 @@ fn run_row(
     let target = sized.target();
     let spec = LoadSpec::new(name, &target, &sized.text, sized.seconds());
     let mut watch = KneeWatch::new(point);
-    let run =
-        lab.test_bed.load(&spec, &server.endpoint, progress, |interval| watch.add(interval))?;
+    let run = lab.test_bed.load(
+        &spec,
+        &server.endpoint,
+        &mut |event| progress(LabProgress::Run(event)),
+        |interval| watch.add(interval),
+    )?;
     server.stop();
     Ok((row(title, article, &run), run.interrupted))
 }

@@ -77,11 +77,11 @@ fn may_move(options: &LabOptions, nodes: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::LabBus;
+    use crate::test_bed::BusAccess;
 
     #[test]
     fn a_bus_that_the_lab_does_not_use_keeps_it_from_no_namespace() {
-        let options = LabOptions { bus: Some(LabBus::default()), ..LabOptions::default() };
+        let options = LabOptions { bus: Some(BusAccess::default()), ..LabOptions::default() };
         assert!(may_move(&options, 1) && !may_move(&options, 2));
         let agents = LabOptions { agents: Some("all".into()), ..options.clone() };
         assert!(!may_move(&agents, 1));

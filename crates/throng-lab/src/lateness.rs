@@ -5,8 +5,9 @@ use throng_measure::runfile::RunFile;
 use throng_measure::{Interval, LoadInterval, Operation};
 
 use crate::knee::{KneeWatch, Point, describe, knee};
-use crate::measure::{steps, valid_until};
+use crate::measure::valid_until;
 use crate::message_window::MessageWindow;
+use crate::rates::steps;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
 use crate::test_bed::NextStep;

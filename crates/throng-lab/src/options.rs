@@ -1,14 +1,13 @@
 //! A lab's description, and the options of its run.
 
-use std::ffi::OsString;
-use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
+
+use crate::test_bed::{BusAccess, TestBedOptions};
 
 /// The description of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -44,7 +43,7 @@ pub struct LabOptions {
     /// this machine handles easily.
     pub rate: Option<u64>,
     /// The bus of [`Self::agents`], and of servers that share topics.
-    pub bus: Option<LabBus>,
+    pub bus: Option<BusAccess>,
     /// The agents that load the server, as `throng run --agents` takes them. Default: this machine
     /// loads it.
     pub agents: Option<String>,
@@ -63,33 +62,21 @@ pub struct LabOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// The bus between machines, as the lab's processes get it.
-#[derive(Clone, Default)]
-pub struct LabBus {
-    /// The address of the NATS server. It may hold a password, so it goes to a process as the
-    /// variable [`BUS_VARIABLE`], and not into its command line.
-    pub address: String,
-    /// The other flags of the bus, such as `--bus-group` and its value.
-    pub flags: Vec<OsString>,
-}
-
-impl LabBus {
-    /// Gives a command the bus.
-    pub(crate) fn add_to(&self, command: &mut Command) {
-        command.env(BUS_VARIABLE, &self.address).args(&self.flags);
+impl LabOptions {
+    /// Returns the options of the lab's test bed.
+    pub(crate) fn test_bed(&self) -> TestBedOptions {
+        TestBedOptions {
+            program: self.program.clone(),
+            keep_files: self.keep_files.clone(),
+            isolated_users: self.isolate.then(|| self.users.unwrap_or(0)),
+            listen: self.listen,
+            bus: self.bus.clone(),
+            agents: self.agents.clone(),
+            force: self.force,
+            stop: Arc::clone(&self.stop),
+        }
     }
 }
-
-impl fmt::Debug for LabBus {
-    /// Leaves out the address, which may hold a password.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address: _, flags } = self;
-        f.debug_struct("LabBus").field("flags", flags).finish_non_exhaustive()
-    }
-}
-
-/// The environment's variable for `--bus`.
-pub const BUS_VARIABLE: &str = "THRONG_BUS";
 
 #[cfg(test)]
 mod tests {
@@ -97,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_bus_is_shown_without_its_password() {
-        let bus = LabBus {
+        let bus = BusAccess {
             address: "nats://ada:secret@one:4222".to_owned(),
             flags: vec!["--bus-group".into(), "team".into()],
         };

@@ -1,9 +1,8 @@
 //! The progress of a lab's run.
 
-use std::path::Path;
-
 use throng_measure::Interval;
-use throng_measure::runfile::{RunEnd, RunHeader};
+
+use crate::test_bed::TestBedProgress;
 
 /// An event of a running lab.
 #[derive(Debug)]
@@ -21,31 +20,8 @@ pub enum LabProgress<'a> {
         /// Seconds that the row should take.
         seconds: u64,
     },
-    /// A run of the row begins.
-    RunBegin {
-        /// The first line of its run file.
-        header: &'a RunHeader,
-        /// The control socket of its generator.
-        control: &'a Path,
-    },
-    /// The run is over.
-    RunEnd {
-        /// The last line of its run file; none when the generator was killed.
-        end: Option<&'a RunEnd>,
-        /// Lines of the file that could not be read.
-        lines_torn: u64,
-    },
-    /// An interval of the row's run is recorded.
-    Interval {
-        /// The row's name.
-        row: &'a str,
-        /// The measurements.
-        interval: &'a Interval,
-        /// The interval before it.
-        previous: Option<&'a Interval>,
-        /// Seconds that the row should take.
-        seconds: u64,
-    },
+    /// An event of the row's run.
+    Run(TestBedProgress<'a>),
 }
 
 /// Returns a `progress` that drops the events of intervals. A load that runs as fast as it can
@@ -54,9 +30,10 @@ pub(crate) fn without_events(
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> impl FnMut(LabProgress<'_>) {
     |event| match event {
-        LabProgress::Interval { row, interval, previous, seconds } => {
+        LabProgress::Run(TestBedProgress::Interval { row, interval, previous, seconds }) => {
             let interval = &Interval { events: Vec::new(), ..interval.clone() };
-            progress(LabProgress::Interval { row, interval, previous, seconds });
+            let event = TestBedProgress::Interval { row, interval, previous, seconds };
+            progress(LabProgress::Run(event));
         }
         other => progress(other),
     }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use serde_json::Value;
-use throng_measure::{Diagnosis, Grade, Severity};
+use throng_measure::Grade;
 use throng_report::render::{Align, Table, findings, wrap};
 
 use crate::options::LabInfo;
+use crate::test_bed::RowDiagnosis;
 
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]
@@ -48,22 +49,6 @@ pub struct NextCommand {
     pub args: &'static str,
     /// The command's effect, in a few words.
     pub does: &'static str,
-}
-
-/// The diagnosis of one of a lab's loads.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RowDiagnosis {
-    /// The name of the load's row.
-    pub row: String,
-    /// The diagnosis.
-    #[serde(flatten)]
-    pub diagnosis: Diagnosis,
-}
-
-impl RowDiagnosis {
-    fn severity(&self) -> Option<Severity> {
-        self.diagnosis.findings.first().map(|finding| finding.severity)
-    }
 }
 
 /// A table of text.
@@ -221,7 +206,7 @@ pub(crate) const WIDTH: usize = 80;
 
 #[cfg(test)]
 mod tests {
-    use throng_measure::{Finding, Side};
+    use throng_measure::{Diagnosis, Finding, Severity, Side};
 
     use super::*;
 

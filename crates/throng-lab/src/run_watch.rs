@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use throng_measure::Interval;
 
-use crate::error::LabError;
-use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed};
+use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed, TestBedError};
 
 /// A watch of a run.
 pub(crate) trait RunWatch {
@@ -20,7 +19,7 @@ pub(crate) struct LabServer<'a> {
     /// The nodes before the last one.
     others: Vec<RunningServer>,
     /// The server, or the reason why it did not start again.
-    running: Result<RunningServer, LabError>,
+    running: Result<RunningServer, TestBedError>,
     history: ServerHistory,
     /// A moment at which the run had begun, or shortly after it.
     run_began: Option<Instant>,
@@ -42,7 +41,7 @@ impl<'a> LabServer<'a> {
         test_bed: &'a TestBed,
         mut spec: ServerSpec<'a>,
         nodes: u8,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, TestBedError> {
         let mut others = Vec::new();
         for node in 1..nodes {
             let server = test_bed.serve(ServerSpec { node: Some(node), ..spec })?;
@@ -110,7 +109,7 @@ impl<'a> LabServer<'a> {
     }
 
     /// Stops the server. Returns what happened to it.
-    pub(crate) fn stop(self) -> Result<ServerHistory, LabError> {
+    pub(crate) fn stop(self) -> Result<ServerHistory, TestBedError> {
         self.running?.stop();
         self.others.into_iter().for_each(RunningServer::stop);
         Ok(self.history)

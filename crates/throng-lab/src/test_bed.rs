@@ -1,14 +1,18 @@
-//! The test bed of a lab: server and generator as processes of this program, their files and their
-//! network.
+//! The test bed of labs and calibrations: server and generator as processes of this program, their
+//! files and their network.
 //!
-//! Each process reads its standard input, a pipe from the lab, and ends when the pipe closes: the
-//! kernel closes it however the lab ends. Each is in a process group of its own, so that Ctrl-C on
-//! the terminal reaches the lab alone, which then ramps the load down.
+//! Each process reads its standard input, a pipe from this process, and ends when the pipe closes:
+//! the kernel closes it however this process ends. Each is in a process group of its own, so that Ctrl-C on
+//! the terminal reaches this process alone, which then ramps the load down.
 
+mod error;
 mod folder;
 mod follow;
 mod network;
+mod options;
 mod process;
+mod progress;
+mod row_diagnosis;
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -29,19 +33,20 @@ use throng_measure::runfile::RunFile;
 use throng_measure::{Interval, LoadInterval, ServerSnapshot};
 use throng_report::Summary;
 
-use crate::error::LabError;
 use crate::isolate::{self, Isolation};
-use crate::options::{BUS_VARIABLE, LabBus, LabOptions};
-use crate::progress::LabProgress;
-use crate::report::RowDiagnosis;
 use folder::WorkFolder;
 use follow::{RunFileFollower, RunFileLine};
 use network::Network;
 use process::Process;
 
+pub use error::TestBedError;
+pub use options::{BUS_VARIABLE, BusAccess, TestBedOptions};
+pub use progress::TestBedProgress;
+pub use row_diagnosis::RowDiagnosis;
+
 /// The program, the folders and the network of a lab.
 #[derive(Debug)]
-pub(crate) struct TestBed {
+pub struct TestBed {
     program: PathBuf,
     /// The folder of scenarios, run files and output.
     folder: PathBuf,
@@ -50,7 +55,7 @@ pub(crate) struct TestBed {
     work: WorkFolder,
     network: Network,
     /// The bus of agents and of servers that share topics.
-    bus: Option<LabBus>,
+    bus: Option<BusAccess>,
     /// The agents that load the server in place of this machine.
     agents: Option<String>,
     /// True when the generator runs a size that should not fit.
@@ -62,53 +67,53 @@ pub(crate) struct TestBed {
 
 /// The options of a server to start.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerSpec<'a> {
+pub struct ServerSpec<'a> {
     /// The name of the row, which its files carry.
-    pub(crate) row: &'a str,
+    pub row: &'a str,
     /// The kind of server: `ok`, `pingpong`, ….
-    pub(crate) handler: &'a str,
+    pub handler: &'a str,
     /// The accept topology: `reuseport`, `shared`, `dispatch`.
-    pub(crate) accept: &'a str,
+    pub accept: &'a str,
     /// The server's cores.
-    pub(crate) cores: u64,
+    pub cores: u64,
     /// The port to listen on; 0 for any free port.
-    pub(crate) port: u16,
+    pub port: u16,
     /// The time after which the server closes an idle connection; none for the handler's default.
-    pub(crate) idle_timeout: Option<Duration>,
+    pub idle_timeout: Option<Duration>,
     /// The number, from 1, of a server that shares its topics with others over the bus.
-    pub(crate) node: Option<u8>,
+    pub node: Option<u8>,
 }
 
 impl<'a> ServerSpec<'a> {
     /// Returns a server with a listener per core, on any free port.
-    pub(crate) fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
+    pub fn new(row: &'a str, handler: &'a str, cores: u64) -> Self {
         Self { row, handler, accept: "reuseport", cores, port: 0, idle_timeout: None, node: None }
     }
 }
 
 /// The options of a load to run against a server.
 #[derive(Clone, Debug)]
-pub(crate) struct LoadSpec<'a> {
+pub struct LoadSpec<'a> {
     /// The name of the row, which its files carry.
-    pub(crate) row: &'a str,
+    pub row: &'a str,
     /// The scenario's text; the test bed replaces its target.
-    pub(crate) scenario: &'a str,
+    pub scenario: &'a str,
     /// The target, with `@` for the server's address: `tcp://@`.
-    pub(crate) target: &'a str,
+    pub target: &'a str,
     /// The seconds that the load should take.
-    pub(crate) seconds: u64,
+    pub seconds: u64,
     /// The length of an interval.
-    pub(crate) interval: Duration,
+    pub interval: Duration,
     /// The generator's cores; none for as many as suit the load.
-    pub(crate) cores: Option<usize>,
+    pub cores: Option<usize>,
     /// Kills the generator when the user ends the lab early, because half of its result is of no
     /// use.
-    pub(crate) killed_on_stop: bool,
+    pub killed_on_stop: bool,
 }
 
 impl<'a> LoadSpec<'a> {
     /// Returns a load that is recorded every second.
-    pub(crate) fn new(row: &'a str, target: &'a str, scenario: &'a str, seconds: u64) -> Self {
+    pub fn new(row: &'a str, target: &'a str, scenario: &'a str, seconds: u64) -> Self {
         let interval = Duration::from_secs(1);
         Self { row, scenario, target, seconds, interval, cores: None, killed_on_stop: false }
     }
@@ -116,17 +121,17 @@ impl<'a> LoadSpec<'a> {
 
 /// A server process that listens.
 #[derive(Debug)]
-pub(crate) struct RunningServer {
+pub struct RunningServer {
     process: Process,
     /// The server's addresses.
-    pub(crate) endpoint: ServerEndpoint,
+    pub endpoint: ServerEndpoint,
 }
 
 /// The addresses of a server.
 #[derive(Clone, Debug)]
-pub(crate) struct ServerEndpoint {
+pub struct ServerEndpoint {
     /// The address on which the server listens.
-    pub(crate) addr: SocketAddr,
+    pub addr: SocketAddr,
     /// The address for a target; of several nodes, all of them.
     authority: String,
     /// The server's control socket; none when it is not a throng server.
@@ -135,7 +140,7 @@ pub(crate) struct ServerEndpoint {
 
 /// The decision after an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextStep {
+pub enum NextStep {
     /// The load goes on.
     Continue,
     /// The load ramps down and the row ends.
@@ -144,32 +149,35 @@ pub(crate) enum NextStep {
 
 /// The result of a run that is over.
 #[derive(Debug)]
-pub(crate) struct FinishedRun {
+pub struct FinishedRun {
     /// The recorded intervals.
-    pub(crate) file: RunFile,
+    pub file: RunFile,
     /// True when the user ended the run early.
-    pub(crate) interrupted: bool,
+    pub interrupted: bool,
 }
 
 impl TestBed {
-    pub(crate) fn new(lab: &str, options: &LabOptions) -> Result<Self, LabError> {
+    /// Returns the test bed of a lab; `lab` is part of the name of its folder.
+    ///
+    /// # Errors
+    /// [`TestBedError`]: a folder cannot be written, or the kernel refused the namespaces.
+    pub fn new(lab: &str, options: &TestBedOptions) -> Result<Self, TestBedError> {
         let program = match &options.program {
             Some(program) => program.clone(),
             None => std::env::current_exe()
-                .map_err(|error| LabError::File("/proc/self/exe".into(), error))?,
+                .map_err(|error| TestBedError::File("/proc/self/exe".into(), error))?,
         };
-        let work =
-            WorkFolder::create(lab).map_err(|error| LabError::File(std::env::temp_dir(), error))?;
+        let work = WorkFolder::create(lab)
+            .map_err(|error| TestBedError::File(std::env::temp_dir(), error))?;
         let folder = match &options.keep_files {
             Some(folder) => {
                 folder::prepare_kept(folder)
-                    .map_err(|error| LabError::File(folder.clone(), error))?;
+                    .map_err(|error| TestBedError::File(folder.clone(), error))?;
                 folder.clone()
             }
             None => work.path().to_owned(),
         };
-        let isolation =
-            if options.isolate { Some(Isolation::new(options.users.unwrap_or(0))?) } else { None };
+        let isolation = options.isolated_users.map(Isolation::new).transpose()?;
         Ok(Self {
             program,
             folder,
@@ -185,7 +193,7 @@ impl TestBed {
 
     /// Returns the addresses of a server and of its further nodes, on one port. The run observes
     /// none of them: the counters of one say nothing about the connections to all.
-    pub(crate) fn address_of_nodes(&self, endpoint: ServerEndpoint, nodes: u8) -> ServerEndpoint {
+    pub fn address_of_nodes(&self, endpoint: ServerEndpoint, nodes: u8) -> ServerEndpoint {
         let host = |node| self.network.listen_at(Some(node), 0).ip().to_string();
         let hosts: Vec<_> = (1..=nodes).map(host).collect();
         let authority = format!("{}:{}", hosts.join(","), endpoint.addr.port());
@@ -193,49 +201,52 @@ impl TestBed {
     }
 
     /// Returns the diagnosis of each load so far.
-    pub(crate) fn diagnoses(&self) -> Vec<RowDiagnosis> {
+    pub fn diagnoses(&self) -> Vec<RowDiagnosis> {
         self.diagnoses.borrow().clone()
     }
 
     /// Removes the diagnosis of a load that was only a trial.
-    pub(crate) fn drop_diagnosis(&self, row: &str) {
+    pub fn drop_diagnosis(&self, row: &str) {
         self.diagnoses.borrow_mut().retain(|diagnosis| diagnosis.row != row);
     }
 
     /// Reports whether the user has ended the lab.
-    pub(crate) fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Reports whether server and generator have a namespace each.
-    pub(crate) fn is_isolated(&self) -> bool {
+    pub fn is_isolated(&self) -> bool {
         self.network.is_isolated()
     }
 
     /// Starts later processes in a network namespace with a larger TCP hash table if `sockets`
     /// would crowd the machine's table of `buckets`. Notes the cost where that fails, or where
     /// `may_move` is false.
-    pub(crate) fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
+    pub fn use_larger_table(&self, sockets: u64, buckets: u64, may_move: bool) {
         self.network.use_larger_table(sockets, buckets, may_move);
     }
 
     /// Returns a note on the network for the report.
-    pub(crate) fn network_note(&self) -> Option<String> {
+    pub fn network_note(&self) -> Option<String> {
         self.network.note()
     }
 
     /// Returns the path for a file that the user may keep.
-    pub(crate) fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// Returns the path for a file that the lab removes, and that no other user may change.
-    pub(crate) fn work_path(&self, name: &str) -> PathBuf {
+    pub fn work_path(&self, name: &str) -> PathBuf {
         self.work.path().join(name)
     }
 
     /// Writes a file of this lab and replaces an existing one.
-    pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write(path: &Path, text: &str) -> io::Result<()> {
         create_file(path)?.write_all(text.as_bytes())
     }
 
@@ -248,7 +259,10 @@ impl TestBed {
     }
 
     /// Starts a throng server and waits until it listens.
-    pub(crate) fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, LabError> {
+    ///
+    /// # Errors
+    /// [`TestBedError`]: it did not start, or was not ready in time.
+    pub fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, TestBedError> {
         let name = match spec.node {
             Some(node) => format!("{}.node-{node}", spec.row),
             None => format!("{}.server", spec.row),
@@ -274,12 +288,15 @@ impl TestBed {
     }
 
     /// Starts another program as the server, and waits until it accepts connections at `addr`.
-    pub(crate) fn serve_other(
+    ///
+    /// # Errors
+    /// [`TestBedError`]: it did not start, or was not ready in time.
+    pub fn serve_other(
         &self,
         row: &str,
         command: Command,
         addr: SocketAddr,
-    ) -> Result<RunningServer, LabError> {
+    ) -> Result<RunningServer, TestBedError> {
         let mut process = self.start_server(&format!("{row}.server"), command)?;
         let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
@@ -288,11 +305,11 @@ impl TestBed {
     }
 
     /// Returns the address for a server to listen on.
-    pub(crate) fn listen_at(&self, port: u16) -> SocketAddr {
+    pub fn listen_at(&self, port: u16) -> SocketAddr {
         self.network.listen_at(None, port)
     }
 
-    fn start_server(&self, name: &str, command: Command) -> Result<Process, LabError> {
+    fn start_server(&self, name: &str, command: Command) -> Result<Process, TestBedError> {
         let spawn = |command| self.network.spawn_server(command);
         Process::start("server", command, self.path(&format!("{name}.log")), spawn)
     }
@@ -301,7 +318,7 @@ impl TestBed {
         &self,
         process: &mut Process,
         mut ready: impl FnMut() -> Option<T>,
-    ) -> Result<T, LabError> {
+    ) -> Result<T, TestBedError> {
         let began = Instant::now();
         loop {
             if let Some(result) = ready() {
@@ -319,17 +336,20 @@ impl TestBed {
 
     /// Runs a load against `server` to its end. Calls `each` with every interval; it may end the
     /// load early, as may the user.
-    pub(crate) fn load(
+    ///
+    /// # Errors
+    /// [`TestBedError`]: the generator did not start, or did not end in time.
+    pub fn load(
         &self,
         spec: &LoadSpec<'_>,
         server: &ServerEndpoint,
-        progress: &mut dyn FnMut(LabProgress<'_>),
+        progress: &mut dyn FnMut(TestBedProgress<'_>),
         mut each: impl FnMut(&Interval) -> NextStep,
-    ) -> Result<FinishedRun, LabError> {
+    ) -> Result<FinishedRun, TestBedError> {
         let row = spec.row;
         let scenario = self.path(&format!("{row}.yaml"));
         Self::write(&scenario, spec.scenario)
-            .map_err(|error| LabError::File(scenario.clone(), error))?;
+            .map_err(|error| TestBedError::File(scenario.clone(), error))?;
         let record = self.path(&format!("{row}.jsonl"));
         let _ = fs::remove_file(&record);
         let control = self.load_control(row);
@@ -351,11 +371,16 @@ impl TestBed {
                 let (interval, previous) = match line {
                     RunFileLine::Header(header) => {
                         let control = &control;
-                        return progress(LabProgress::RunBegin { header, control });
+                        return progress(TestBedProgress::Begin { header, control });
                     }
                     RunFileLine::Interval(interval, previous) => (interval, previous),
                 };
-                progress(LabProgress::Interval { row, interval, previous, seconds: spec.seconds });
+                progress(TestBedProgress::Interval {
+                    row,
+                    interval,
+                    previous,
+                    seconds: spec.seconds,
+                });
                 if each(interval) == NextStep::Stop {
                     next = NextStep::Stop;
                 }
@@ -384,15 +409,20 @@ impl TestBed {
             std::thread::sleep(WAIT_STEP);
         }
         process.check_ran()?;
-        let file = follow.finish().map_err(|error| LabError::File(record, error))?;
+        let file = follow.finish().map_err(|error| TestBedError::File(record, error))?;
         self.finish_load(row, &file, progress);
         Ok(FinishedRun { file, interrupted })
     }
 
     /// Reports the end of a run, and keeps its diagnosis.
-    fn finish_load(&self, row: &str, file: &RunFile, progress: &mut dyn FnMut(LabProgress<'_>)) {
+    fn finish_load(
+        &self,
+        row: &str,
+        file: &RunFile,
+        progress: &mut dyn FnMut(TestBedProgress<'_>),
+    ) {
         let (end, lines_torn) = (file.end.as_ref(), file.lines_torn);
-        progress(LabProgress::RunEnd { end, lines_torn });
+        progress(TestBedProgress::End { end, lines_torn });
         let diagnosis = diagnose(&History::of(file), &Summary::of(file), &[]);
         // If a row runs again, its last run counts.
         self.drop_diagnosis(row);
@@ -435,26 +465,26 @@ impl TestBed {
     }
 
     /// Returns the control socket of a row's generator.
-    pub(crate) fn load_control(&self, row: &str) -> PathBuf {
+    pub fn load_control(&self, row: &str) -> PathBuf {
         self.work_path(&format!("{row}.load.sock"))
     }
 }
 
 impl RunningServer {
     /// Ends the server and waits until it has ended.
-    pub(crate) fn stop(mut self) {
+    pub fn stop(mut self) {
         self.end();
     }
 
     /// Ends the server, which another one replaces.
-    pub(crate) fn end(&mut self) {
+    pub fn end(&mut self) {
         self.process.stop();
     }
 }
 
 impl ServerEndpoint {
     /// Returns the server's counters; none if it does not answer, or is not a throng server.
-    pub(crate) fn snapshot(&self) -> Option<ServerSnapshot> {
+    pub fn snapshot(&self) -> Option<ServerSnapshot> {
         snapshot(self.control.as_deref()?)
     }
 }

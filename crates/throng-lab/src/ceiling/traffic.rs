@@ -6,7 +6,7 @@ use throng_base::units::show_duration;
 use throng_load::program::Traffic;
 use throng_load::protocols::{CalibrationMessages, Protocol};
 
-use crate::measure::Window;
+use crate::rates::Window;
 
 /// One load of a calibration.
 #[derive(Clone, Debug)]

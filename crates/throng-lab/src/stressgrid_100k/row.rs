@@ -76,7 +76,12 @@ pub(super) fn run_row(
     let server = lab.test_bed.serve(ServerSpec { accept, ..ServerSpec::new(name, "ok", cores) })?;
     let target = sized.target();
     let spec = LoadSpec::new(name, &target, &sized.text, sized.seconds());
-    let run = lab.test_bed.load(&spec, &server.endpoint, progress, |_| NextStep::Continue)?;
+    let run = lab.test_bed.load(
+        &spec,
+        &server.endpoint,
+        &mut |event| progress(LabProgress::Run(event)),
+        |_| NextStep::Continue,
+    )?;
     server.stop();
     Ok(run)
 }

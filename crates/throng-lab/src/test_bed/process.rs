@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use throng_driver::folder::create_file;
 
-use crate::error::LabError;
+use super::TestBedError;
 
 /// A child process. Its standard input is a pipe from the lab; its output goes to a file.
 #[derive(Debug)]
@@ -26,11 +26,11 @@ impl Process {
         mut command: Command,
         log: PathBuf,
         spawn: impl FnOnce(Command) -> io::Result<Child>,
-    ) -> Result<Self, LabError> {
+    ) -> Result<Self, TestBedError> {
         let file = create_file(&log).and_then(|file| Ok((file.try_clone()?, file)));
-        let (out, err) = file.map_err(|error| LabError::File(log.clone(), error))?;
+        let (out, err) = file.map_err(|error| TestBedError::File(log.clone(), error))?;
         command.stdin(Stdio::piped()).stdout(out).stderr(err).process_group(0);
-        let child = spawn(command).map_err(|error| LabError::Process {
+        let child = spawn(command).map_err(|error| TestBedError::Process {
             name,
             message: format!("could not be started: {error}"),
         })?;
@@ -45,12 +45,12 @@ impl Process {
     }
 
     /// Returns an error if the process has ended, although it should run.
-    pub(super) fn early_exit(&mut self) -> Option<LabError> {
+    pub(super) fn early_exit(&mut self) -> Option<TestBedError> {
         self.has_ended().then(|| self.error("ended early"))
     }
 
     /// Checks that the process has run: the exit codes 0, 1, 3 and 4 are results of a run.
-    pub(super) fn check_ran(&mut self) -> Result<(), LabError> {
+    pub(super) fn check_ran(&mut self) -> Result<(), TestBedError> {
         match self.status.and_then(|status| status.code()) {
             Some(0 | 1 | 3 | 4) => Ok(()),
             Some(code) => Err(self.error(&format!("failed with exit code {code}"))),
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// Returns an error with `failure` and the last lines of the process's output.
-    pub(super) fn error(&self, failure: &str) -> LabError {
+    pub(super) fn error(&self, failure: &str) -> TestBedError {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let lines: Vec<_> = log.lines().filter(|line| !line.trim().is_empty()).collect();
         let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
@@ -68,7 +68,7 @@ impl Process {
         } else {
             format!("{failure}; its last output:\n  {last}")
         };
-        LabError::Process { name: self.name, message }
+        TestBedError::Process { name: self.name, message }
     }
 
     /// Closes the process's standard input, waits, and kills it after [`STOP_TIMEOUT`].

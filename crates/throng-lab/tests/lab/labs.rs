@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_driver::netns;
+use throng_lab::test_bed::TestBedProgress;
 use throng_lab::{LabOptions, LabProgress, LabReport, run};
 use throng_measure::Grade;
 
@@ -22,7 +23,7 @@ fn small_with(name: &str, options: LabOptions) -> LabReport {
         LabOptions { program: Some(crate::common::throng()), only_throng: true, ..options };
     let mut intervals = 0;
     let mut count = |event: LabProgress<'_>| {
-        intervals += u64::from(matches!(event, LabProgress::Interval { .. }))
+        intervals += u64::from(matches!(event, LabProgress::Run(TestBedProgress::Interval { .. })))
     };
     let report = run(name, &options, &mut count).unwrap_or_else(|error| panic!("{error}"));
     assert!(intervals >= 2, "{intervals} intervals were shown");
@@ -218,7 +219,7 @@ fn a_lab_that_is_stopped_reports_what_it_has() {
     let began = Instant::now();
     let stop = options.stop.clone();
     let report = run("connscale", &options, &mut |event| {
-        if let LabProgress::Interval { interval, .. } = event
+        if let LabProgress::Run(TestBedProgress::Interval { interval, .. }) = event
             && interval.at_ms >= 2000
         {
             stop.store(true, Ordering::Relaxed);

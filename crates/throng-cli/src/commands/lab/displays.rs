@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use throng_control::{ControlTarget, RemoteTarget};
+use throng_lab::test_bed::TestBedProgress;
 use throng_lab::{LabProgress, RunContent};
 
 use super::control::LabControl;
@@ -55,7 +56,7 @@ impl LabDisplays {
                 self.progress.begin_row(name, *number, *of, *seconds);
                 self.progress.steer(self.control_of(None));
             }
-            LabProgress::RunBegin { header, control } => {
+            LabProgress::Run(TestBedProgress::Begin { header, control }) => {
                 self.page.begin(&self.title, || RunContent::of_header((*header).clone()));
                 self.progress.begin_load(header);
                 let generator = RemoteTarget { path: control.to_path_buf() };
@@ -64,14 +65,14 @@ impl LabDisplays {
                 self.progress.steer(Arc::clone(&control));
                 self.control = Some(control);
             }
-            LabProgress::Interval { interval, previous, .. } => {
+            LabProgress::Run(TestBedProgress::Interval { interval, previous, .. }) => {
                 if let Some(served) = &self.metrics {
                     served.metrics.add(interval);
                 }
                 self.page.interval(interval);
                 self.progress.show(interval, *previous);
             }
-            LabProgress::RunEnd { end, lines_torn } => {
+            LabProgress::Run(TestBedProgress::End { end, lines_torn }) => {
                 self.page.end_read(*end, *lines_torn);
                 self.control = None;
                 self.progress.steer(self.control_of(None));
