@@ -8,8 +8,8 @@ use std::sync::Arc;
 use clap::Args;
 use throng_bus::{Bus, ClientCertificate, Name, NatsBus, NatsOptions};
 use throng_fleet::GroupSubjects;
-pub(crate) use throng_lab::test_bed::BUS_VARIABLE;
-use throng_lab::test_bed::BusAccess;
+pub(crate) use throng_run::test_bed::BUS_VARIABLE;
+use throng_run::test_bed::BusAccess;
 
 use crate::Failure;
 

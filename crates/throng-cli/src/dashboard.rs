@@ -8,9 +8,9 @@ use std::thread;
 
 use clap::Args;
 use throng_control::ControlTarget;
-use throng_lab::{RunContent, RunResult};
 use throng_measure::Interval;
 use throng_measure::runfile::RunEnd;
+use throng_run::{RunContent, RunResult};
 use throng_view::dashboard::{Dashboard, DashboardFeed};
 
 use crate::{Failure, output, quantity};

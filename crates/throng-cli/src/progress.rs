@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use throng_control::ControlTarget;
-use throng_lab::RunContent;
 use throng_measure::Interval;
 use throng_measure::runfile::RunHeader;
 use throng_report::render::progress_line;
+use throng_run::RunContent;
 use throng_view::terminal::{Screen, TerminalModel, TerminalView, screen};
 
 use crate::interrupt::Interrupt;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 use throng_base::input_file;
-use throng_lab::{RunContent, RunResult};
 use throng_report::RunExit;
 use throng_report::export::{CsvExport, ReportFormat};
 use throng_report::render::{check_text, escape_json, escape_lines};
+use throng_run::{RunContent, RunResult};
 
 use crate::output_place::{self, IS_RUN_FILE, folder_of, is_run_file_at, unwritable};
 use crate::search_file::is_search_file_at;

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use throng_bus::Text;
-use throng_lab::ceiling::{self, CeilingOptions, Traffic};
+use throng_run::ceiling::{self, CeilingOptions, Traffic};
 
 use crate::message::{AgentCalibration, AgentFacts};
 

@@ -4,7 +4,7 @@ use throng_bus::{Name, Text};
 use throng_doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
 use throng_doctor::{MachineFacts, ProcRoot};
 use throng_driver::fdtable;
-use throng_lab::{boot_id, net_namespace};
+use throng_run::{boot_id, net_namespace};
 
 use crate::message::{AgentCapacity, AgentFacts};
 

@@ -9,10 +9,10 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_bus::{Bus, BusError, BusMonitor, BusSubscription, Name};
 use throng_driver::{Clock, utc_now};
-use throng_lab::recorder::{KernelProbe, LiveKernel};
 use throng_load::peers::bounds::PeerBounds;
 use throng_load::run::{CommonStart, RunningLoad};
 use throng_measure::RunEventKind;
+use throng_run::recorder::{KernelProbe, LiveKernel};
 
 use crate::agent::Agent;
 use crate::agent_action::AgentAction;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use throng_driver::Clock;
-use throng_lab::recorder::{GeneratorProbe, Interruption, KernelProbe, KernelReading};
 use throng_measure::{LoadInterval, RunEventKind};
+use throng_run::recorder::{GeneratorProbe, Interruption, KernelProbe, KernelReading};
 
 use crate::coordinator_process::{CoordinatorProcess, lock};
 use crate::fleet_state::FleetState;

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_doctor::troubles_of_kernel;
-use throng_lab::recorder::{Interruption, KernelReading};
 use throng_load::generator::CoreStats;
 use throng_load::peers::{PeerHub, PeerMessage, PeerOrder};
 use throng_load::run::{Collector, LoadPlan};
@@ -18,6 +17,7 @@ use throng_measure::{
     Histogram, KernelCounters, LoadInterval, MachineInterval, MachineUse, Operation, RunEventKind,
     Tally,
 };
+use throng_run::recorder::{Interruption, KernelReading};
 
 use crate::coordinator::{Coordinator, Member, MemberState};
 use crate::machine_totals::MachineTotals;

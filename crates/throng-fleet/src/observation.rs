@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use throng_bus::{Bus, BusError, BusSubscription, Name, PAYLOAD_BYTES_MAX};
 use throng_driver::Clock;
-use throng_lab::recorder::{NextLine, WatchLines, WatchSource};
 use throng_measure::watch::{WatchHeader, WatchLine};
+use throng_run::recorder::{NextLine, WatchLines, WatchSource};
 
 use crate::names::KnownNames;
 use crate::observer::{ObserverHello, ObserverSample};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use throng_bus::{Bus, BusMonitor, Name, Text};
-use throng_lab::watch::HostWatch;
 use throng_measure::watch::{WatchHeader, WatchLine};
+use throng_run::watch::HostWatch;
 
 use crate::agent_facts::{agent_name, host_name, random_id, version};
 use crate::agent_note::AgentNote;

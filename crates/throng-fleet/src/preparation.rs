@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use throng_doctor::preflight::CheckState;
-use throng_lab::ceiling::CeilingOptions;
-use throng_lab::header::run_header;
-use throng_lab::recorder::LiveKernel;
-use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{Scenario, Target};
 use throng_load::schedule::MachineShare;
 use throng_measure::runfile::ScenarioSource;
+use throng_run::ceiling::CeilingOptions;
+use throng_run::header::run_header;
+use throng_run::recorder::LiveKernel;
+use throng_run::{permission, run_preflight};
 
 use crate::agent_calibration::measure;
 use crate::allowed_targets::AllowedTargets;

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use throng_bus::Text;
 use throng_doctor::preflight::Check;
-use throng_lab::{boot_id, net_namespace};
+use throng_run::{boot_id, net_namespace};
 
 use crate::within;
 

@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::sync::LazyLock;
 
 use throng_base::units::nearest;
+use throng_run::test_bed::TestBed;
 
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -13,7 +14,6 @@ use crate::machine::LabMachine;
 use crate::options::{LabInfo, LabOptions};
 use crate::progress::LabProgress;
 use crate::report::LabReport;
-use crate::test_bed::TestBed;
 use crate::{demo, experiment, fast_receive, stressgrid_100k};
 
 /// The function that runs a lab.
@@ -142,7 +142,7 @@ fn check(lab: &LabInfo, options: &LabOptions) -> Result<(), LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_bed::BusAccess;
+    use throng_run::test_bed::BusAccess;
 
     #[test]
     fn a_mistyped_lab_gets_the_nearest_name() {

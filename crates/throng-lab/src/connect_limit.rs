@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde::Serialize;
 use throng_measure::validity::LAG_INVALID_US;
 use throng_measure::{Interval, LoadInterval, Operation};
+use throng_run::rates::steps;
+use throng_run::test_bed::NextStep;
 
 use crate::measure::{failures, latency, timeouts, valid_until};
-use crate::rates::steps;
 use crate::run_facts::RunFacts;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::NextStep;
 
 /// The best rate before its limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

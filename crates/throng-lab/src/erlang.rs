@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use crate::test_bed::{RunningServer, TestBed, TestBedError};
+use throng_run::test_bed::{RunningServer, TestBed, TestBedError};
 
 /// A server of the Erlang article.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,7 @@ use std::net::IpAddr;
 
 use throng_base::units::show_count;
 use throng_doctor::preflight::Preflight;
-
-use crate::test_bed::TestBedError;
+use throng_run::test_bed::TestBedError;
 
 /// The reason why a lab has no result.
 #[derive(Debug, thiserror::Error)]

@@ -15,6 +15,7 @@ use throng_load::scenario::{
 };
 use throng_report::Summary;
 use throng_report::summary::RunMachineSummary;
+use throng_run::test_bed::{FinishedRun, LoadSpec, ServerSpec};
 
 use crate::error::LabError;
 use crate::lab::Lab;
@@ -25,7 +26,6 @@ use crate::report::{LabReport, LabTable};
 use crate::run_facts::RunFacts;
 use crate::run_watch::{LabServer, ServerHistory};
 use crate::sized_scenario::{SizedScenario, find};
-use crate::test_bed::{FinishedRun, LoadSpec, ServerSpec};
 use crate::throughput::Throughput;
 use analyses::analysis;
 use sentence::{cells, duration, sentence};

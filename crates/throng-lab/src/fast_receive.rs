@@ -9,6 +9,8 @@ use throng_load::scenario::Quantity;
 use throng_measure::{Grade, Interval, LoadInterval, Operation};
 use throng_report::Summary;
 use throng_report::render::{count, micros, or_dash, rate};
+use throng_run::rates::steps;
+use throng_run::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
@@ -17,10 +19,8 @@ use crate::knee::{Knee, KneeWatch, Point, knee};
 use crate::lab::Lab;
 use crate::measure::{failures, latency, validity_until};
 use crate::progress::LabProgress;
-use crate::rates::steps;
 use crate::report::{LabReport, LabTable};
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
 
 /// The result of one server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -302,7 +302,7 @@ const NOISE: f64 = 1.10;
 mod tests {
 
     use super::*;
-    use crate::test_bed::NextStep;
+    use throng_run::test_bed::NextStep;
 
     #[test]
     fn a_row_ends_when_its_knee_is_certain_and_not_before() {

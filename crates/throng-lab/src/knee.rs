@@ -2,8 +2,7 @@
 
 use throng_measure::{Interval, LoadInterval};
 use throng_report::render::micros;
-
-use crate::test_bed::NextStep;
+use throng_run::test_bed::NextStep;
 
 /// One second of a growing load.
 #[derive(Clone, Copy, Debug, PartialEq)]

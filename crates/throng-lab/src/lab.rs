@@ -3,12 +3,12 @@
 use std::cell::Cell;
 
 use throng_load::scenario::{Params, Quantity};
+use throng_run::test_bed::TestBed;
 
 use crate::error::LabError;
 use crate::machine::LabMachine;
 use crate::options::LabOptions;
 use crate::progress::LabProgress;
-use crate::test_bed::TestBed;
 
 /// A running lab's options, machine and test bed.
 pub(crate) struct Lab<'a> {
@@ -77,7 +77,7 @@ fn may_move(options: &LabOptions, nodes: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_bed::BusAccess;
+    use throng_run::test_bed::BusAccess;
 
     #[test]
     fn a_bus_that_the_lab_does_not_use_keeps_it_from_no_namespace() {

@@ -3,14 +3,14 @@
 use serde::Serialize;
 use throng_measure::runfile::RunFile;
 use throng_measure::{Interval, LoadInterval, Operation};
+use throng_run::rates::steps;
+use throng_run::test_bed::NextStep;
 
 use crate::knee::{KneeWatch, Point, describe, knee};
 use crate::measure::valid_until;
 use crate::message_window::MessageWindow;
-use crate::rates::steps;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::NextStep;
 
 /// The growth of the deliveries, and where they became late.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
-
-use crate::test_bed::{BusAccess, TestBedOptions};
+use throng_run::test_bed::{BusAccess, TestBedOptions};
 
 /// The description of a lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

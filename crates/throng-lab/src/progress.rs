@@ -1,8 +1,7 @@
 //! The progress of a lab's run.
 
 use throng_measure::Interval;
-
-use crate::test_bed::TestBedProgress;
+use throng_run::test_bed::TestBedProgress;
 
 /// An event of a running lab.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use throng_measure::{Interval, LoadInterval, Metric, Operation, Tally, server_side};
+use throng_run::test_bed::NextStep;
 
 use crate::measure::{latency, whole_load};
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::NextStep;
 
 /// What happened after the restart.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -7,9 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 use throng_measure::Grade;
 use throng_report::render::{Align, Table, findings, wrap};
+use throng_run::test_bed::RowDiagnosis;
 
 use crate::options::LabInfo;
-use crate::test_bed::RowDiagnosis;
 
 /// The result of a lab; `Display` shows it as text.
 #[derive(Clone, Debug, Serialize)]

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use throng_measure::Interval;
-
-use crate::test_bed::{NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed, TestBedError};
+use throng_run::test_bed::{
+    NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed, TestBedError,
+};
 
 /// A watch of a run.
 pub(crate) trait RunWatch {

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use throng_load::scenario::{Params, Protocol, Quantity};
 use throng_report::render::rate;
+use throng_run::ceiling::{self, CeilingOptions, Traffic};
 
-use crate::ceiling::{self, CeilingOptions, Traffic};
 use crate::error::LabError;
 use crate::lab::Lab;
 use crate::progress::LabProgress;

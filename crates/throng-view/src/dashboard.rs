@@ -16,7 +16,7 @@
 //! The events are `rows`, `summary`, `end` (of a run), `run` (fetch the data anew) and `over` (no
 //! further run begins).
 //!
-//! [`RunContent`]: throng_lab::RunContent
+//! [`RunContent`]: throng_run::RunContent
 
 mod access;
 mod feed;

@@ -12,11 +12,11 @@ pub mod top;
 
 use std::io::{self, Write};
 
-use throng_lab::{RunContent, RunResult};
 use throng_report::compare::{ComparePage, Comparison};
 use throng_report::export::SearchPage;
 use throng_report::page::{self, PageBuilder};
 use throng_report::search::SearchRecord;
+use throng_run::{RunContent, RunResult};
 
 /// Writes the page of a run: one HTML file with its data. Without [`RunContent::with_page`] it has
 /// no charts.

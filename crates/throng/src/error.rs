@@ -2,9 +2,9 @@
 
 use std::io;
 
-use throng_lab::recorder::{Outcome, RecordError};
 use throng_load::run::{LoadError, SetupError};
 use throng_load::scenario::Diagnostics;
+use throng_run::recorder::{Outcome, RecordError};
 use throng_server::StartError;
 
 /// The result of a server or a load.

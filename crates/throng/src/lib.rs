@@ -53,11 +53,11 @@ pub use server::{Server, Service};
 pub use throng_base::Instant;
 pub use throng_driver::{CoreId, Errno};
 pub use throng_engine::SendOutcome;
-pub use throng_lab::recorder::Outcome;
 pub use throng_measure::{Interval, RunEvent, ServerCounters, ServerSnapshot};
 pub use throng_proto::http::Request;
 pub use throng_pubsub::{Membership, Publication, Subscription, TopicRules};
 pub use throng_report::{RunExit, Summary};
+pub use throng_run::recorder::Outcome;
 pub use throng_server::{
     AcceptTopology, CheckOrigin, ConnectRefusal, Connection, ConnectionId, DisconnectReason,
     EventOf, Handler, HandlerContext, InterceptAction, Message, Peer, RunningServer, ServerHandle,

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use throng_base::input_file::{SCENARIO_BYTES_MAX, read_text};
 use throng_driver::netlink;
-use throng_lab::header::run_header;
-use throng_lab::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad, SetupWatch, set_up, tear_down};
 use throng_load::scenario::{Scenario, Target, needs_no_permission};
 use throng_measure::Interval;
 use throng_measure::runfile::ScenarioSource;
 use throng_report::Threshold;
+use throng_run::header::run_header;
+use throng_run::recorder::{Outcome, Recorder, RecorderOptions, RunProbes};
 
 use crate::{Error, Result};
 

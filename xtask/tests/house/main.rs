@@ -39,35 +39,32 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-bus", &[]),
     ("throng-import", &["throng-load", "throng-report"]),
     (
+        "throng-run",
+        &["throng-load", "throng-doctor", "throng-control", "throng-driver", "throng-report"],
+    ),
+    (
         "throng-lab",
-        &[
-            "throng-server",
-            "throng-load",
-            "throng-doctor",
-            "throng-control",
-            "throng-driver",
-            "throng-engine",
-            "throng-report",
-        ],
+        &["throng-load", "throng-doctor", "throng-driver", "throng-report", "throng-run"],
     ),
     (
         "throng-fleet",
         &[
             "throng-bus",
-            "throng-lab",
+            "throng-run",
             "throng-load",
             "throng-doctor",
             "throng-driver",
             "throng-report",
         ],
     ),
-    ("throng-view", &["throng-lab", "throng-doctor", "throng-control", "throng-report"]),
+    ("throng-view", &["throng-run", "throng-doctor", "throng-control", "throng-report"]),
     (
         "throng-cli",
         &[
             "throng-view",
             "throng-fleet",
             "throng-bus",
+            "throng-run",
             "throng-lab",
             "throng-server",
             "throng-load",
@@ -81,7 +78,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "throng",
         &[
-            "throng-lab",
+            "throng-run",
             "throng-server",
             "throng-load",
             "throng-doctor",

@@ -7,7 +7,7 @@ use clap::Args;
 use throng_bus::Name;
 use throng_fleet::message::AgentFacts;
 use throng_fleet::{AgentProcess, AllowedTargets, LABELS_MAX, Observer, TargetNetwork};
-use throng_lab::watch::{HostWatch, WatchOptions};
+use throng_run::watch::{HostWatch, WatchOptions};
 
 use crate::bus::{self, BusFlags};
 use crate::commands::run::sources;

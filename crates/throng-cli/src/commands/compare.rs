@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use throng_base::input_file;
-use throng_lab::{RunContent, RunResult};
 use throng_measure::RunEventKind;
 use throng_report::compare::{CompareRun, Comparison, Regression, RunSample};
 use throng_report::export::ReportFormat;
 use throng_report::render::{compare_markdown, compare_text};
+use throng_run::{RunContent, RunResult};
 
 use crate::report_files::ReportFile;
 use crate::{Exit, Failure, condition, output};

@@ -17,8 +17,8 @@ use throng_doctor::plan::{
     CostSource, Costs, FleetMachine, FleetSpec, NodeConnections, mesh, plan,
 };
 use throng_doctor::preflight;
-use throng_lab::ceiling::{self, CeilingOptions, Traffic};
 use throng_measure::runfile;
+use throng_run::ceiling::{self, CeilingOptions, Traffic};
 
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, output, quantity};

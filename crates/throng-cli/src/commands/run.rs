@@ -29,14 +29,14 @@ use serde_json::{Value, json};
 use throng_base::units::{plural, show_duration};
 use throng_control::{ControlTarget, ProcessRole};
 use throng_fleet::FleetLoad;
-use throng_lab::RunContent;
-use throng_lab::recorder::{
-    Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
-};
 use throng_load::run::RunningLoad;
 use throng_load::scenario::ScenarioLoad;
 use throng_measure::runfile::RunEndReason;
 use throng_report::RunExit;
+use throng_run::RunContent;
+use throng_run::recorder::{
+    Outcome, RecordError, Recorder, RecorderOptions, ResumedRun, RunFileLock, RunProbes,
+};
 use throng_view::terminal::TerminalModel;
 
 use crate::dashboard::LivePage;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::Args;
 use throng_base::units::show_duration;
-use throng_lab::permission;
 use throng_load::program::STAY_SPAN;
 use throng_load::run::{
     LoadOptions, LoadPlan, SetupError, SetupWatch, SoloEnd, SoloRun, Trial, set_up, tear_down,
 };
 use throng_load::scenario::{Scenario, Target};
+use throng_run::permission;
 
 use crate::interrupt::{By, Interrupt};
 use crate::scenario_file::ScenarioFile;

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use serde_json::Value;
 use tempfile::TempDir;
 use throng_driver::netns;
-use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
+use throng_run::isolate::{Isolation, SERVER_ADDRESS};
 
 use super::Provoked;
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use throng_measure::{Interval, RunEventKind, Tally};
+use throng_run::test_bed::NextStep;
 
 use crate::broadcasts::{delivery_sentence, errors_sentence, growth, plateaus, to_all};
 use crate::connect_limit::{ConnectLimitWatch, connect_limit};
@@ -15,7 +16,6 @@ use crate::restart_deliveries::restart_deliveries;
 use crate::run_facts::RunFacts;
 use crate::run_watch::{LabServer, RunWatch};
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::NextStep;
 use crate::user_cost::UserCost;
 
 type AnalysisOf = fn(&RunFacts<'_>) -> Value;

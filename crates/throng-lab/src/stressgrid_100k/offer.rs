@@ -7,13 +7,13 @@ use throng_measure::Grade;
 use throng_measure::validity::LAG_DEGRADED_US;
 use throng_report::Summary;
 use throng_report::render::rate;
+use throng_run::test_bed::FinishedRun;
 
 use super::row::{run_row, size};
 use crate::error::LabError;
 use crate::experiment::Experiment;
 use crate::lab::Lab;
 use crate::progress::{LabProgress, without_events};
-use crate::test_bed::FinishedRun;
 use crate::throughput::{self, Throughput};
 
 /// An offered load and the source of its size.

@@ -4,6 +4,7 @@ use serde::Serialize;
 use throng_load::scenario::Quantity;
 use throng_measure::{Grade, Interval, Metric, Operation};
 use throng_report::Summary;
+use throng_run::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -11,7 +12,6 @@ use crate::lab::Lab;
 use crate::measure::{counter_growth, gauge_max, latency};
 use crate::progress::LabProgress;
 use crate::sized_scenario::SizedScenario;
-use crate::test_bed::{FinishedRun, LoadSpec, NextStep, ServerSpec};
 
 /// The result of one accept topology.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]

@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use throng_lab::isolate::{Isolation, SERVER_ADDRESS};
 use throng_measure::runfile::{RunFile, read};
 use throng_measure::{Interval, KernelCounters, Metric, ProcessMetric, RunEventKind};
+use throng_run::isolate::{Isolation, SERVER_ADDRESS};
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 const OVERFLOWS: Metric = Metric::TCPEXT_LISTEN_OVERFLOWS;

@@ -4,10 +4,10 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use throng_lab::recorder::{FactsStream, KernelProbe, KernelReading, LiveKernel};
-use throng_lab::watch::Publisher;
 use throng_measure::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 use throng_measure::{MachineUse, Metric, ProcessMetric, RunEventKind, ServerSnapshot};
+use throng_run::recorder::{FactsStream, KernelProbe, KernelReading, LiveKernel};
+use throng_run::watch::Publisher;
 
 const WAIT_MAX: Duration = Duration::from_secs(60);
 

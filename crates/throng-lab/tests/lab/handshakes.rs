@@ -13,8 +13,8 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use throng_doctor::{ListenerScope, Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
-use throng_lab::isolate::{Isolation, SERVER_ADDRESS, sources};
 use throng_measure::{Interval, LoadInterval, Metric, ServerSnapshot};
+use throng_run::isolate::{Isolation, SERVER_ADDRESS, sources};
 
 const BURST: usize = 500;
 

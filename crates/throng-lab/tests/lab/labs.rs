@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_driver::netns;
-use throng_lab::test_bed::TestBedProgress;
 use throng_lab::{LabOptions, LabProgress, LabReport, run};
 use throng_measure::Grade;
+use throng_run::test_bed::TestBedProgress;
 
 /// Runs a lab with few users, and checks the properties of every report.
 fn small(name: &str, users: u64, seconds: u64) -> LabReport {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Weak};
 use std::thread;
 
 use throng_control::ControlTarget;
-use throng_lab::{RunContent, RunResult};
 use throng_measure::Interval;
 use throng_measure::runfile::RunEnd;
+use throng_run::{RunContent, RunResult};
 
 use super::store::DashboardStore;
 

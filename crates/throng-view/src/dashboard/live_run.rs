@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{ControlTarget, Verb};
-use throng_lab::{RunContent, RunResult};
 use throng_measure::Interval;
 use throng_report::page::{self, PageBuilder};
+use throng_run::{RunContent, RunResult};
 
 /// A run while it goes on, and after its end.
 pub(super) struct LiveRun {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use throng_control::ControlTarget;
-use throng_lab::{RunContent, RunResult};
 use throng_measure::Interval;
+use throng_run::{RunContent, RunResult};
 use tokio::sync::watch;
 
 use super::live_run::LiveRun;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
-use throng_lab::RunContent;
 use throng_measure::runfile::{RunEndReason, RunHeader};
 use throng_measure::{Interval, LoadInterval, Operation};
+use throng_run::RunContent;
 
 use super::Dashboard;
 use super::store::READERS_MAX;

@@ -78,8 +78,8 @@ pub(crate) const CHARTS: usize = 3;
 
 #[cfg(test)]
 mod tests {
-    use throng_lab::RunContent;
     use throng_measure::runfile::RunHeader;
+    use throng_run::RunContent;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use throng_lab::{RunContent, RunResult};
 use throng_measure::{Grade, Interval, LoadInterval, Operation};
+use throng_run::{RunContent, RunResult};
 
 use super::rows::{Row, Rows};
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 
 use throng_control::ControlTarget;
-use throng_lab::RunContent;
 use throng_measure::Interval;
+use throng_run::RunContent;
 
 /// What a view shows next.
 pub(super) enum ViewInput {

@@ -6,13 +6,13 @@ use proptest::prelude::*;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use throng_base::units::show_duration;
-use throng_lab::RunContent;
 use throng_measure::runfile::{RunHeader, ScenarioSource};
 use throng_measure::{
     ErrorKind, Interval, LEAVING, LoadCounters, LoadInterval, MachineInterval, Operation,
     ProcessUse, RunEvent, RunEventKind, ServerSnapshot,
 };
 use throng_report::Threshold;
+use throng_run::RunContent;
 
 use super::controls::KEYS;
 use super::key::TerminalKey as Key;

@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use throng_control::ControlTarget;
-use throng_lab::RunContent;
 use throng_measure::Interval;
+use throng_run::RunContent;
 
 use super::controls::ViewCommand;
 use super::draw::draw;

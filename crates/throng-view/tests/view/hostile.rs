@@ -5,11 +5,11 @@ use std::io::{BufReader, Read};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use throng_lab::{RunContent, RunResult};
 use throng_measure::{
     ErrorKind, Interval, LoadInterval, MachineUse, Metric, Operation, ServerSnapshot,
 };
 use throng_report::export::CsvExport;
+use throng_run::{RunContent, RunResult};
 
 /// Shows a run file in every way that there is, and returns the content and the texts.
 fn show(bytes: impl Read) -> Option<(RunContent, RunResult, Vec<String>)> {

@@ -88,7 +88,7 @@ impl Flags {
 
     fn requirements(&self, port: Option<u16>) -> Result<Requirements, Failure> {
         let targets = self.addresses()?;
-        let is_here = |target: &SocketAddr| throng_lab::header::is_local(target.ip());
+        let is_here = |target: &SocketAddr| throng_run::header::is_local(target.ip());
         let elsewhere = !targets.is_empty() && !targets.iter().all(is_here);
         let role = match self.role {
             Some(RoleFlag::Server) => MachineRole::Server,

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use throng_lab::watch::{HostWatch, Publisher, WatchOptions};
+use throng_run::watch::{HostWatch, Publisher, WatchOptions};
 
 use crate::interrupt::Interrupt;
 use crate::{Exit, Failure, quantity};

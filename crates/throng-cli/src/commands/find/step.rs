@@ -6,10 +6,10 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use throng_lab::{RunContent, RunResult};
 use throng_load::scenario::Target;
 use throng_report::Threshold;
 use throng_report::search::{JudgedRun, RecordedRun, SearchOutcome, SearchRecord, SearchRun};
+use throng_run::{RunContent, RunResult};
 
 use super::knob::Knob;
 use crate::interrupt::{Interrupt, LOOK_EVERY};

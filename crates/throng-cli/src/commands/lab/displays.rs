@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use throng_control::{ControlTarget, RemoteTarget};
-use throng_lab::test_bed::TestBedProgress;
-use throng_lab::{LabProgress, RunContent};
+use throng_lab::LabProgress;
+use throng_run::RunContent;
+use throng_run::test_bed::TestBedProgress;
 
 use super::control::LabControl;
 use crate::dashboard::LivePage;

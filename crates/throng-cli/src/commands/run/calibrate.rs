@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use throng_base::units::show_duration;
-use throng_lab::ceiling::{self, CeilingOptions};
 use throng_measure::runfile::Ceiling;
 use throng_report::render::{bytes, micros, rate};
+use throng_run::ceiling::{self, CeilingOptions};
 
 use super::plan::RunPlan;
 use crate::interrupt::{By, Interrupt, LOOK_EVERY};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use throng_control::ControlTarget;
-use throng_lab::RunContent;
 use throng_measure::Interval;
+use throng_run::RunContent;
 
 use super::plan::RunPlan;
 use crate::dashboard::LivePage;

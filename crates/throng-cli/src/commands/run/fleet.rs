@@ -11,12 +11,12 @@ use throng_fleet::{
     CoordinatorProcess, FleetLoad, KnownAgent, NotReady, START_AFTER, ScenarioBundle, process_name,
     random_id,
 };
-use throng_lab::recorder::ResumedRun;
 use throng_load::scenario::Target;
 use throng_load::schedule::{MachineShare, RUN_CORES_MAX};
 use throng_measure::RunMachine;
 use throng_measure::runfile::Ceiling;
 use throng_report::render::{Align, Table, count, micros, percent};
+use throng_run::recorder::ResumedRun;
 
 use super::flags::Run;
 use super::fleet_flags::AgentChoice;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_fleet::message::Steering;
-use throng_lab::recorder::RecordingHandle;
 use throng_measure::RunEventKind;
+use throng_run::recorder::RecordingHandle;
 
 use super::load::RunLoad;
 use crate::interrupt::{By, Interrupt};

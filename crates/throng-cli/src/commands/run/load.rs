@@ -2,9 +2,9 @@
 
 use throng_fleet::FleetLoad;
 use throng_fleet::message::Steering;
-use throng_lab::recorder::{GeneratorProbe, Interruption};
 use throng_load::run::RunningLoad;
 use throng_measure::{LoadInterval, RunEventKind};
+use throng_run::recorder::{GeneratorProbe, Interruption};
 
 /// A running load.
 pub(super) enum RunLoad {

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
 use throng_doctor::{ListenerScope, ProcRoot, listening_process};
 use throng_driver::netns;
-use throng_lab::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 use throng_measure::{EndpointFacts, ServerSnapshot};
+use throng_run::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 
 use super::flags::Run;
 use super::plan::RunPlan;
@@ -82,7 +82,7 @@ impl ServerObserver {
             (Some(facts), _) => facts.endpoint_facts().cloned(),
             (None, server) => {
                 let snapshot = &server.as_ref()?.snapshot;
-                throng_lab::header::server_facts(Some(snapshot), targets)
+                throng_run::header::server_facts(Some(snapshot), targets)
             }
         }
     }
@@ -128,7 +128,7 @@ pub(super) struct ObservedServer {
 /// Returns the servers of this machine that listen at a target.
 fn listening(targets: &[SocketAddr]) -> Vec<ObservedServer> {
     // An address of this network namespace differs from the same address in another.
-    let is_local = targets.iter().any(|target| throng_lab::header::is_local(target.ip()));
+    let is_local = targets.iter().any(|target| throng_run::header::is_local(target.ip()));
     let is_reached = |pid| !is_local || netns::is_current(pid) != Ok(false);
     let servers = processes()
         .into_iter()
@@ -183,7 +183,7 @@ impl ObservedServer {
             listen.port() == target.port()
                 && (listen.ip() == target.ip()
                     || accepts(listen.ip(), target.ip())
-                        && throng_lab::header::is_local(target.ip()))
+                        && throng_run::header::is_local(target.ip()))
         })
     }
 }

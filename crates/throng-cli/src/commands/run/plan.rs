@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use throng_doctor::preflight::Preflight;
 use throng_import::FidelityReport;
-use throng_lab::header::run_header;
-use throng_lab::{permission, run_preflight};
 use throng_load::run::{LoadOptions, LoadPlan};
 use throng_load::scenario::{LoadPeak, Reach, Scenario, Target};
 use throng_measure::runfile::{RunHeader, ScenarioSource};
 use throng_report::export::annotation;
+use throng_run::header::run_header;
+use throng_run::{permission, run_preflight};
 
 use super::flags::Run;
 use super::{outputs, preflight, sources};
@@ -86,7 +86,7 @@ impl RunPlan {
 
     /// Reports whether the target is an address of this machine.
     pub(super) fn target_is_local(&self) -> bool {
-        self.load.targets.iter().all(|target| throng_lab::header::is_local(target.ip()))
+        self.load.targets.iter().all(|target| throng_run::header::is_local(target.ip()))
     }
 }
 

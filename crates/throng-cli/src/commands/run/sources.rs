@@ -68,7 +68,7 @@ pub(crate) fn addresses(networks: &[Network]) -> Result<Vec<IpAddr>, Failure> {
             all.len()
         )));
     }
-    match all.iter().find(|address| !throng_lab::header::is_local(**address)) {
+    match all.iter().find(|address| !throng_run::header::is_local(**address)) {
         None => Ok(all),
         Some(foreign) => Err(Failure::new(format!(
             "--source {foreign} is not an address of this machine\n  as root, \

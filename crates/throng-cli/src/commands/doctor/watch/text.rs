@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 use throng_doctor::{ListenerScope, trouble_between};
-use throng_lab::watch::HostWatch;
 use throng_measure::watch::{WatchEnd, WatchHeader, WatchLine};
 use throng_measure::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 use throng_report::render::{bytes, count, findings, or_dash, rate};
+use throng_run::watch::HostWatch;
 
 use super::summary::{SUDO, WatchSummary};
 use crate::output;

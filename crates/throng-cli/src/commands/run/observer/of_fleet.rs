@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_fleet::{BusWatch, ObserverHello, Observers};
-use throng_lab::recorder::FactsStream;
+use throng_run::recorder::FactsStream;
 
 use super::super::flags::Run;
 use crate::Failure;

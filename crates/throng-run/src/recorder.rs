@@ -7,7 +7,7 @@
 //!
 //! ```no_run
 //! # fn load() -> throng_load::run::RunningLoad { unimplemented!() }
-//! use throng_lab::recorder::{Recorder, RecorderOptions, RunProbes};
+//! use throng_run::recorder::{Recorder, RecorderOptions, RunProbes};
 //!
 //! let options = RecorderOptions { run_file: Some("run.jsonl".into()), ..Default::default() };
 //! let recorder = Recorder::create(options)?; // fails here when the file cannot be written
@@ -16,7 +16,7 @@
 //! });
 //! let outcome = recording.wait();
 //! println!("{}", outcome.result.text());
-//! # Ok::<(), throng_lab::recorder::RecordError>(())
+//! # Ok::<(), throng_run::recorder::RecordError>(())
 //! ```
 
 mod command;

@@ -151,7 +151,7 @@ impl RunContent {
     }
 
     /// Returns the validity of a run that is over.
-    pub(crate) fn validity(&self, reason: RunEndReason, lines_lost: u64) -> Validity {
+    pub fn validity(&self, reason: RunEndReason, lines_lost: u64) -> Validity {
         self.fold.finish(Some(reason), lines_lost).validity
     }
 
