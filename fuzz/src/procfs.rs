@@ -1,8 +1,8 @@
 //! Files of `/proc`, `/sys` and control groups, as the doctor reads them.
 
-use throng_doctor::{
-    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, owner, ports, preflight,
-    pressure, process, slabinfo, sockstat, softnet, status, sysctl,
+use throng_machine::{
+    cgroup, conntrack, cpu, files, limits, meminfo, netdev, netstat, owner, ports, pressure,
+    process, slabinfo, sockstat, softnet, status, sysctl,
 };
 
 /// Checks that no parser panics.
@@ -34,7 +34,7 @@ pub fn parse_with_all(text: &str) {
     let _ = ports::parse_range(text);
     let _ = ports::parse_ranges(text);
     let _ = files::parse_file_nr(text);
-    let _ = preflight::parse_threads(text);
+    let _ = throng_machine::machine_limits::parse_threads(text);
     let _ = slabinfo::parse(text);
     let _ = conntrack::parse_count(text);
     let _ = conntrack::parse_stat(text);

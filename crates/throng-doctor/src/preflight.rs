@@ -7,7 +7,6 @@
 
 mod check;
 mod fds;
-mod machine;
 mod memory;
 mod ports;
 mod queues;
@@ -19,11 +18,11 @@ mod tests;
 
 use serde::Serialize;
 use throng_base::units::show_count;
+use throng_machine::MachineLimits;
 use throng_measure::Limit;
 
 pub use check::{Check, CheckState, Remedy, Sysctl, Unit};
 pub use fds::cores_for;
-pub use machine::{Conntrack, MachineLimits, parse_threads};
 pub use memory::{KERNEL_BYTES, kernel_bytes};
 pub use requirements::{MachineRole, PortChoice, PortRequirements, Requirements};
 

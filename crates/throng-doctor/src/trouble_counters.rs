@@ -250,7 +250,7 @@ mod tests {
 
     #[test]
     fn every_counter_of_trouble_is_one_that_is_sampled() {
-        let mut sampler = crate::Sampler::new(crate::SamplerOptions {
+        let mut sampler = throng_machine::Sampler::new(throng_machine::SamplerOptions {
             root: crate::recorded_root("linux-6.18"),
             ..Default::default()
         });

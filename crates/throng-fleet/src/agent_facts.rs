@@ -1,9 +1,10 @@
 //! What this process says about itself as an agent.
 
 use throng_bus::{Name, Text};
-use throng_doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
-use throng_doctor::{MachineFacts, ProcRoot};
+use throng_doctor::preflight::{MachineRole, Requirements, preflight};
 use throng_driver::fdtable;
+use throng_machine::MachineLimits;
+use throng_machine::{MachineFacts, ProcRoot};
 use throng_run::{boot_id, net_namespace};
 
 use crate::message::{AgentCapacity, AgentFacts};

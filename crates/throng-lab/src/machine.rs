@@ -1,10 +1,8 @@
 //! The capacity of this machine with server and generator on it, from the doctor's preflight.
 
-use throng_doctor::ProcRoot;
-use throng_doctor::preflight::{
-    MachineLimits, MachineRole, Preflight, Requirements, cores_for, preflight,
-};
+use throng_doctor::preflight::{MachineRole, Preflight, Requirements, cores_for, preflight};
 use throng_driver::fdtable;
+use throng_machine::{MachineLimits, ProcRoot};
 
 /// The machine that a lab runs on.
 #[derive(Clone, Debug)]
@@ -60,7 +58,7 @@ impl LabMachine {
 
 #[cfg(test)]
 mod tests {
-    use throng_doctor::Fact;
+    use throng_machine::Fact;
 
     use super::*;
 

@@ -3,8 +3,7 @@
 use throng_measure::runfile::RunFile;
 use throng_measure::validity::Validity;
 use throng_measure::{
-    ErrorKind, Grade, Histogram, Interval, LatencySummary, LoadCounters, LoadInterval, Metric,
-    Series,
+    ErrorKind, Grade, Histogram, Interval, LatencySummary, LoadInterval, Metric, Series,
 };
 use throng_report::{Summary, SummaryFold};
 

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use throng_doctor::ProcRoot;
-use throng_doctor::cgroup::{CgroupCpu, CgroupReader};
 pub use throng_load::program::Traffic;
 use throng_load::scenario::Protocol;
+use throng_machine::ProcRoot;
+use throng_machine::cgroup::{CgroupCpu, CgroupReader};
 use throng_measure::runfile::Ceiling;
 use throng_measure::{Histogram, Interval, LoadCounters};
 use throng_report::Summary;

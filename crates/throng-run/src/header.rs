@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
-use throng_doctor::owner::process_as_owner;
-use throng_doctor::{ListenerScope, MachineFacts, ProcRoot, endpoint_facts, listening_process};
 use throng_driver::{netns, utc_now};
 use throng_load::run::LoadPlan;
+use throng_machine::owner::process_as_owner;
+use throng_machine::{ListenerScope, MachineFacts, ProcRoot, endpoint_facts, listening_process};
 use throng_measure::runfile::{RunHeader, ScenarioSource};
 use throng_measure::{EndpointFacts, ServerSnapshot};
 

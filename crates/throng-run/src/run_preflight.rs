@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
-    MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
+    MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
 };
 use throng_load::run::LoadPlan;
 use throng_load::scenario::Reach;
+use throng_machine::{MachineLimits, ProcRoot};
 
 use crate::header::is_local;
 

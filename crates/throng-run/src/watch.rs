@@ -10,13 +10,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use throng_control::{ProcessRole, processes};
-use throng_doctor::owner::{Owner, process_as_owner};
-use throng_doctor::process::parse_stat;
-use throng_doctor::{
+use throng_driver::{Clock, netns};
+use throng_machine::owner::{Owner, process_as_owner};
+use throng_machine::process::parse_stat;
+use throng_machine::{
     ListenerScope, ProcRoot, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess,
     endpoint_facts, listening_process,
 };
-use throng_driver::{Clock, netns};
 use throng_measure::watch::{WATCH_SCHEMA, WatchHeader, WatchLine};
 use throng_measure::{Endpoint, ServerSnapshot};
 
@@ -214,7 +214,7 @@ impl HostWatch {
 
     fn is_alive(&self) -> bool {
         let root = ProcRoot::default();
-        let is_alive = |owner: &Owner| throng_doctor::process::process_use(&root, owner.pid);
+        let is_alive = |owner: &Owner| throng_machine::process::process_use(&root, owner.pid);
         self.owner.as_ref().is_ok_and(|owner| is_alive(owner).known().is_some())
     }
 

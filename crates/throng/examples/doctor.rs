@@ -1,8 +1,8 @@
 //! Asks the doctor: can this machine hold a number of connections, and if not, what is to be done?
 //! `cargo run --example doctor -- 1000000`.
 
-use throng::doctor::ProcRoot;
-use throng::doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
+use throng::doctor::preflight::{MachineRole, Requirements, preflight};
+use throng::doctor::{MachineLimits, ProcRoot};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connections = std::env::args().nth(1).map_or(Ok(100_000), |text| text.parse())?;

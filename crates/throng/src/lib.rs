@@ -90,4 +90,5 @@ pub mod report {
 /// The limits of a machine before a run, and the reasons for a result after it.
 pub mod doctor {
     pub use throng_doctor::*;
+    pub use throng_machine::*;
 }

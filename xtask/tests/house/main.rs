@@ -30,7 +30,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-driver", &[]),
     ("throng-engine", &["throng-proto", "throng-pubsub", "throng-driver"]),
     ("throng-control", &["throng-driver"]),
-    ("throng-doctor", &["throng-driver", "throng-report"]),
+    ("throng-machine", &["throng-driver"]),
+    ("throng-doctor", &["throng-driver", "throng-report", "throng-machine"]),
     (
         "throng-server",
         &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver", "throng-bus"],
@@ -40,11 +41,25 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-import", &["throng-load", "throng-report"]),
     (
         "throng-run",
-        &["throng-load", "throng-doctor", "throng-control", "throng-driver", "throng-report"],
+        &[
+            "throng-load",
+            "throng-machine",
+            "throng-doctor",
+            "throng-control",
+            "throng-driver",
+            "throng-report",
+        ],
     ),
     (
         "throng-lab",
-        &["throng-load", "throng-doctor", "throng-driver", "throng-report", "throng-run"],
+        &[
+            "throng-load",
+            "throng-machine",
+            "throng-doctor",
+            "throng-driver",
+            "throng-report",
+            "throng-run",
+        ],
     ),
     (
         "throng-fleet",
@@ -52,12 +67,13 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-bus",
             "throng-run",
             "throng-load",
+            "throng-machine",
             "throng-doctor",
             "throng-driver",
             "throng-report",
         ],
     ),
-    ("throng-view", &["throng-run", "throng-doctor", "throng-control", "throng-report"]),
+    ("throng-view", &["throng-run", "throng-control", "throng-report"]),
     (
         "throng-cli",
         &[
@@ -69,6 +85,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-server",
             "throng-load",
             "throng-import",
+            "throng-machine",
             "throng-doctor",
             "throng-control",
             "throng-driver",
@@ -81,6 +98,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-run",
             "throng-server",
             "throng-load",
+            "throng-machine",
             "throng-doctor",
             "throng-engine",
             "throng-driver",
@@ -94,8 +112,18 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch the outside world.
-const PURE: &[&str] =
-    &["throng-base", "throng-proto", "throng-pubsub", "throng-measure", "throng-report"];
+const PURE: &[&str] = &[
+    "throng-base",
+    "throng-proto",
+    "throng-pubsub",
+    "throng-measure",
+    "throng-report",
+    "throng-doctor",
+];
+
+/// Files of pure crates that read or write the one file that their caller names.
+const NAMED_FILES: &[&str] =
+    &["throng-base/src/input_file.rs", "throng-measure/src/runfile/writer.rs"];
 
 #[test]
 fn no_crate_knows_one_that_it_may_not_know() {
@@ -185,16 +213,24 @@ fn pure_crates_open_no_socket_read_no_clock_and_start_no_thread() {
         "SystemTime",
         "thread::spawn",
         "std::process",
+        "std::env",
+        "libc::",
+        "std::fs",
+        "ProcRoot",
     ];
     for file in sources() {
         let path = file.display().to_string();
         if !PURE.iter().any(|pure| path.contains(&format!("/{pure}/src/"))) {
             continue;
         }
+        let may_name_files = NAMED_FILES.iter().any(|named| path.ends_with(named));
         let text = fs::read_to_string(&file).unwrap();
         let code = text.split("#[cfg(test)]").next().unwrap_or_default();
         for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            assert!(outside.iter().all(|word| !line.contains(word)), "{path}: {line}");
+            let is_pure = outside
+                .iter()
+                .all(|word| !line.contains(word) || *word == "std::fs" && may_name_files);
+            assert!(is_pure, "{path}: {line}");
         }
     }
 }

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::Args;
-use throng_doctor::limits::Rlimit;
-use throng_doctor::meminfo::MachineMemory;
-use throng_doctor::ports::LocalPorts;
-use throng_doctor::{Fact, MachineFacts, ProcRoot};
+use throng_machine::limits::Rlimit;
+use throng_machine::meminfo::MachineMemory;
+use throng_machine::ports::LocalPorts;
+use throng_machine::{Fact, MachineFacts, ProcRoot};
 use throng_report::render::{Align, Table, bytes};
 
 use crate::{Exit, Failure, output};

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use throng_base::time::Instant as Moment;
-use throng_doctor::{Sampler, SamplerOptions};
+use throng_machine::{Sampler, SamplerOptions};
 use throng_measure::Metric;
 
 /// A measurement of the CPU time that other programs use, from its start.

@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 use throng_base::units::{brief_count, show_count};
+use throng_machine::{Fact, Unknown};
 use throng_measure::limit::{Limit, set_sysctl};
 use throng_report::render::bytes;
-
-use crate::fact::{Fact, Unknown};
 
 /// A limit and the result of its check.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -3,12 +3,12 @@
 use std::ops::RangeInclusive;
 
 use throng_driver::fdtable::{self, FdTables};
+use throng_machine::status::Capability;
+use throng_machine::{Fact, MachineLimits};
 use throng_measure::Limit;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
-use super::{MachineLimits, MachineRole, Requirements};
-use crate::fact::Fact;
-use crate::status::Capability;
+use super::{MachineRole, Requirements};
 
 /// Checks the fd tables of one program.
 pub(super) fn tables(required: &Requirements, machine: &MachineLimits) -> Option<Check> {

@@ -1,12 +1,12 @@
 //! Checks of memory: of the machine, of the control group, and the pages of TCP's buffers.
 
+use throng_machine::slabinfo::SlabCaches;
+use throng_machine::{Fact, MachineLimits};
 use throng_measure::Limit;
 use throng_report::render::bytes;
 
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
-use super::{MachineLimits, MachineRole, Requirements};
-use crate::fact::Fact;
-use crate::slabinfo::SlabCaches;
+use super::{MachineRole, Requirements};
 
 /// Kernel memory for one side of an idle connection, if the sizes of kernel objects cannot be read.
 /// From Linux 6.18 on x86-64.

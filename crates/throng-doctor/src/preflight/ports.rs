@@ -5,12 +5,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use throng_base::units::{plural, show_count, show_duration};
+use throng_machine::ports::LocalPorts;
+use throng_machine::{Fact, MachineLimits};
 use throng_measure::Limit;
 
 use super::check::{Check, CheckState, LimitValue, Remedy, Sufficiency, both};
-use super::{MachineLimits, PortChoice, PortRequirements, Requirements};
-use crate::fact::Fact;
-use crate::ports::LocalPorts;
+use super::{PortChoice, PortRequirements, Requirements};
 
 /// Checks source addresses times ports times targets.
 pub(super) fn ports(required: &Requirements, machine: &MachineLimits) -> Option<Check> {

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use throng_base::units::{show_count, show_duration};
+use throng_machine::{Fact, MachineLimits};
 use throng_measure::Limit;
 
 use super::check::{Check, LimitValue, Remedy};
-use super::{MachineLimits, Requirements, fds};
-use crate::fact::Fact;
+use super::{Requirements, fds};
 
 /// Checks the accept queue.
 pub(super) fn accept_queue(required: &Requirements, machine: &MachineLimits) -> Option<Check> {

@@ -1,11 +1,11 @@
 //! Checks of the kernel's tables with an entry for each connection: epoll watches, connection
 //! tracking, the TCP hash.
 
+use throng_machine::{Fact, MachineLimits};
 use throng_measure::Limit;
 
+use super::Requirements;
 use super::check::{Check, LimitValue, Remedy, Sufficiency};
-use super::{MachineLimits, Requirements};
-use crate::fact::Fact;
 
 /// Checks the epoll watches, which all programs of one user share.
 pub(super) fn epoll_watches(required: &Requirements, machine: &MachineLimits) -> Option<Check> {

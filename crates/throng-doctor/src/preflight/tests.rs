@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use throng_driver::netlink::ListenerState;
+use throng_machine::files::FileUse;
+use throng_machine::machine_limits::Conntrack;
+use throng_machine::meminfo::MachineMemory;
+use throng_machine::ports::LocalPorts;
+use throng_machine::slabinfo;
+use throng_machine::{Fact, Reason, Unknown};
 
 use super::*;
-use crate::fact::{Fact, Reason, Unknown};
-use crate::files::FileUse;
-use crate::meminfo::MachineMemory;
-use crate::ports::LocalPorts;
-use crate::{recorded_root, slabinfo};
+use crate::recorded_root;
 
 /// A machine with 2 CPUs, 24 GB and a hard limit of 20,000 fds.
 fn machine() -> MachineLimits {
@@ -142,7 +144,7 @@ fn each_limit_is_named_with_its_number_and_its_command() {
     );
     check(
         &MachineLimits {
-            cgroup_memory: Fact::Known(Some(crate::cgroup::MemoryRoom {
+            cgroup_memory: Fact::Known(Some(throng_machine::cgroup::MemoryRoom {
                 limit_bytes: 3 << 30,
                 taken_bytes: 2 << 30,
             })),

@@ -1,5 +1,6 @@
 //! No fd was left: in an fd table of the generator or of the server, or in the whole system.
 
+use throng_machine::fds::is_full;
 use throng_measure::{
     Endpoint, ErrorKind, Evidence, Finding, Limit, Metric, ProcessMetric, RunEventKind, Side,
 };
@@ -8,7 +9,6 @@ use throng_report::render::count;
 use super::accept_backlog::{accept_backlog, open};
 use super::{Rule, RuleTrait, retransmission};
 use crate::counted::{connections, counted};
-use crate::fds::is_full;
 use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
 

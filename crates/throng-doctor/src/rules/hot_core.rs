@@ -1,5 +1,6 @@
 //! One thread of the server was busy all the time while CPUs were idle.
 
+use throng_machine::ThreadKind;
 use throng_measure::{Endpoint, Finding, ProcessMetric, ServerSnapshot, Severity, Side};
 use throng_report::render::count;
 
@@ -8,7 +9,6 @@ use super::{Rule, RuleTrait};
 use crate::cpus::{CpuUse, FULL_SHARE, ProcessCpus, lasting, mean, whole_percent};
 use crate::impact::impact_of_server;
 use crate::run_view::RunView;
-use crate::thread_kind::ThreadKind;
 
 pub(super) const RULE: Rule = Rule::new("hot_core", find).with(&[RuleTrait::LacksCpu]).explains(&[
     "server_cpu_saturated",

@@ -106,7 +106,7 @@ const LOST: [Metric; 4] = [
 ];
 
 /// Bytes of a page. With larger pages the amounts in the text are too small.
-const PAGE_BYTES: i64 = crate::meminfo::PAGE_BYTES as i64;
+const PAGE_BYTES: i64 = throng_machine::meminfo::PAGE_BYTES as i64;
 
 /// Pages of 8 GiB: room for half a million connections with 16 KiB each.
 const WANTED_PAGES: i64 = 2_097_152;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
-use throng_doctor::{ListenerScope, Sampler, SamplerOptions};
 use throng_driver::{Clock, netns};
 use throng_lab::handshake::{HALF_OPEN, SYNS_DROPPED, finding};
+use throng_machine::{ListenerScope, Sampler, SamplerOptions};
 use throng_measure::{Interval, LoadInterval, Metric, ServerSnapshot};
 use throng_run::isolate::{Isolation, SERVER_ADDRESS, sources};
 

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
-use throng_doctor::sysctl::sysctl_path;
 use throng_driver::{Errno, netns};
+use throng_machine::sysctl::sysctl_path;
 
 use super::error::IsolateError;
 

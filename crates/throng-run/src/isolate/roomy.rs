@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::process::{Child, Command};
 
-use throng_doctor::sysctl::sysctl_path;
+use throng_machine::sysctl::sysctl_path;
 use throng_measure::Limit;
 
 use super::error::IsolateError;

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use throng_base::time::Instant;
-use throng_doctor::owner::Owner;
-use throng_doctor::{ListenerScope, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_driver::{Clock, netns};
+use throng_machine::owner::Owner;
+use throng_machine::{ListenerScope, Reason, Sampler, SamplerOptions, Unknown, WatchedProcess};
 use throng_measure::{Endpoint, RunEventKind};
 
 use super::facts::FactsStream;

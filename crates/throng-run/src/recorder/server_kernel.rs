@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use throng_base::time::Instant;
-use throng_doctor::{KernelSample, ProcRoot, Reason, Sampler, SamplerOptions, Unknown};
 use throng_driver::{Clock, netns};
+use throng_machine::{KernelSample, ProcRoot, Reason, Sampler, SamplerOptions, Unknown};
 use throng_measure::Endpoint;
 
 use super::watched_process::watched_process;

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_base::time::Instant;
-use throng_doctor::owner::{Owner, port_holder};
-use throng_doctor::process::{is_there, parse_stat};
-use throng_doctor::{
+use throng_driver::netlink::ListenerState;
+use throng_machine::owner::{Owner, port_holder};
+use throng_machine::process::{is_there, parse_stat};
+use throng_machine::{
     Fact, ListenerReader, ListenerScope, ProcRoot, listeners_elsewhere, listening_process, runtime,
 };
-use throng_driver::netlink::ListenerState;
 use throng_measure::RunEventKind;
 
 /// Follows the server's process. Callers step it about every 20 ms; it limits its own searches.

@@ -1,6 +1,6 @@
 //! A process for a sampler to watch.
 
-use throng_doctor::WatchedProcess;
+use throng_machine::WatchedProcess;
 use throng_measure::Endpoint;
 
 /// Returns the process `pid` of a program, without others.

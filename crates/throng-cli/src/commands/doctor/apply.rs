@@ -11,9 +11,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use throng_doctor::ports::parse_ranges;
 use throng_doctor::preflight::{Preflight, Sysctl};
-use throng_doctor::sysctl::sysctl_path;
+use throng_machine::ports::parse_ranges;
+use throng_machine::sysctl::sysctl_path;
 
 use super::preflight::exit;
 use crate::{Exit, Failure, output};
@@ -255,7 +255,7 @@ fn why(sysctl: &Sysctl, error: &io::Error) -> String {
 
 fn is_root() -> bool {
     let status =
-        throng_doctor::status::status(&throng_doctor::ProcRoot::default(), std::process::id());
+        throng_machine::status::status(&throng_machine::ProcRoot::default(), std::process::id());
     status.known().is_none_or(|status| status.uid == 0)
 }
 

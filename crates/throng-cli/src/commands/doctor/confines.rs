@@ -1,10 +1,10 @@
 //! The restrictions of a process other than limits and sysctls: its capabilities, its system call
 //! filter, its control groups, and the TCP hash table that it shares.
 
-use throng_doctor::cgroup::{self, CgroupCpu, CgroupMemory, CgroupPids, CgroupReader};
-use throng_doctor::status::{Capability, Status};
-use throng_doctor::tcp_hash::{TcpHash, tcp_hash};
-use throng_doctor::{Fact, MachineFacts, ProcRoot};
+use throng_machine::cgroup::{self, CgroupCpu, CgroupMemory, CgroupPids, CgroupReader};
+use throng_machine::status::{Capability, Status};
+use throng_machine::tcp_hash::{TcpHash, tcp_hash};
+use throng_machine::{Fact, MachineFacts, ProcRoot};
 use throng_report::render::bytes;
 
 /// Returns a row for each restriction.
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn capabilities_are_listed_by_name_with_those_that_are_missing() {
         let text = "Uid:\t0\t0\nCapEff:\t0000000000201000\nCapBnd:\t0\nThreads:\t1\nSeccomp:\t2\n";
-        let status = throng_doctor::status::parse(text).unwrap();
+        let status = throng_machine::status::parse(text).unwrap();
         assert_eq!(
             capabilities(&status),
             "CAP_NET_ADMIN CAP_SYS_ADMIN; not CAP_NET_BIND_SERVICE CAP_NET_RAW CAP_SYS_PTRACE \

@@ -4,11 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use throng_doctor::ProcRoot;
 use throng_doctor::preflight::{
-    MachineLimits, MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
+    MachineRole, PortChoice, PortRequirements, Preflight, Requirements, preflight,
 };
 use throng_load::scenario::{Protocol, Reach, Target};
+use throng_machine::{MachineLimits, ProcRoot};
 
 use super::{apply, sysctl};
 use crate::commands::run::sources;

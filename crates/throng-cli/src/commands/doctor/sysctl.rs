@@ -39,14 +39,14 @@ fn of(check: &Check) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use throng_doctor::Fact;
-    use throng_doctor::preflight::{MachineLimits, MachineRole, Requirements, preflight};
+    use throng_doctor::preflight::{MachineRole, Requirements, preflight};
+    use throng_machine::{Fact, MachineLimits};
 
     use super::*;
 
     #[test]
     fn the_file_has_only_what_must_change_and_says_why() {
-        let nowhere = throng_doctor::ProcRoot::new("/nowhere");
+        let nowhere = throng_machine::ProcRoot::new("/nowhere");
         let machine = MachineLimits {
             cpus: 2,
             epoll_watches_max: Fact::Known(5_000),

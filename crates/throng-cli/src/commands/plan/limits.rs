@@ -1,8 +1,9 @@
 //! The limits of this machine, for plans about machines like it.
 
 use throng_doctor::plan::{Costs, MeshLimit, Scope};
-use throng_doctor::preflight::{self, MachineLimits};
-use throng_doctor::{ProcRoot, limits};
+use throng_doctor::preflight::{self};
+use throng_machine::MachineLimits;
+use throng_machine::{ProcRoot, limits};
 use throng_measure::Limit;
 
 /// The known limits of this machine.

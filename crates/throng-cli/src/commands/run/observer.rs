@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use throng_control::{ControlClient, ControlError, ControlRequest, ProcessRole, Verb, processes};
-use throng_doctor::{ListenerScope, ProcRoot, listening_process};
 use throng_driver::netns;
+use throng_machine::{ListenerScope, ProcRoot, listening_process};
 use throng_measure::{EndpointFacts, ServerSnapshot};
 use throng_run::recorder::{ControlProbe, FactsStream, KernelProbe, LiveKernel, ServerProbe};
 

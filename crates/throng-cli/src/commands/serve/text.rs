@@ -67,7 +67,7 @@ fn why_connections(snapshot: &ServerSnapshot, typed: &Serve) -> String {
 /// Describes the backlog. The kernel clamps it to [`Limit::SOMAXCONN`].
 fn backlog(requested: u32) -> String {
     let limit = Limit::SOMAXCONN;
-    let found = throng_doctor::ProcRoot::default().sysctl(limit.name());
+    let found = throng_machine::ProcRoot::default().sysctl(limit.name());
     let allowed = found.known().and_then(|allowed| u32::try_from(*allowed).ok());
     match allowed {
         Some(allowed) if allowed < requested => format!(

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 
 use serde_json::json;
-use throng_doctor::{ListenerScope, trouble_between};
+use throng_doctor::trouble_between;
+use throng_machine::ListenerScope;
 use throng_measure::watch::{WatchEnd, WatchHeader, WatchLine};
 use throng_measure::{Diagnosis, Interval, KernelCounters, Metric, ProcessMetric};
 use throng_report::render::{bytes, count, findings, or_dash, rate};

@@ -2,7 +2,7 @@
 
 /// The work of a thread that its name gives away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ThreadKind {
+pub enum ThreadKind {
     /// It collects garbage, for all threads of the program.
     Collector,
     /// It compiles what the program runs most often.
@@ -13,7 +13,7 @@ pub(crate) enum ThreadKind {
 
 impl ThreadKind {
     /// Returns the work of a thread with this name, which the kernel cuts to 15 bytes.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub fn of(name: &str) -> Option<Self> {
         // The schedulers of Erlang have their number in front: `2_scheduler`.
         let name = name.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_');
         let is_row = |(begin, _): &&(&str, Self)| name.starts_with(begin);

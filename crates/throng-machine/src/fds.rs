@@ -37,7 +37,7 @@ pub fn fd_kinds(root: &ProcRoot, pid: u32, close_wait: &BTreeSet<u64>) -> Fact<F
 
 /// Reports whether a table with so many of `fds_max` fds is full. While accept() fails, a few
 /// others come and go.
-pub(crate) fn is_full(open: u64, fds_max: u64) -> bool {
+pub fn is_full(open: u64, fds_max: u64) -> bool {
     open.saturating_add(FDS_LEFT_FEW) >= fds_max
 }
 

@@ -7,8 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use throng_base::time::Instant;
-use throng_doctor::process::parse_schedstat;
-use throng_doctor::{KernelSample, ListenerScope, Reason, Sampler, SamplerOptions, WatchedProcess};
+use throng_machine::process::parse_schedstat;
+use throng_machine::{
+    KernelSample, ListenerScope, Reason, Sampler, SamplerOptions, WatchedProcess,
+};
 use throng_measure::{Endpoint, Metric, ProcessMetric};
 
 const fn second(n: u64) -> Instant {
@@ -232,7 +234,7 @@ fn with_a_full_fd_table() {
         assert!(blind.counters.get(name).is_some(), "{name} in {:?}", blind.unknown);
     }
     // The process's own files are opened each time. They are missing with the reason, not as zero.
-    let because = |why: &throng_doctor::Unknown| match &why.reason {
+    let because = |why: &throng_machine::Unknown| match &why.reason {
         Reason::Failed(text) => text.contains("os error 24"),
         _ => false,
     };
@@ -256,7 +258,7 @@ fn as_a_plain_user() {
     // The kernel shows listeners to any user; it may hide another user's threads.
     assert!(sample.counters.get(Metric::LISTENER_COUNT).is_some(), "{:?}", sample.unknown);
     assert!(sample.counters.get(Metric::TCPEXT_LISTEN_DROPS).is_some());
-    let root = throng_doctor::ProcRoot::default();
-    let refused = throng_doctor::process::rss_exact(&root, 1);
+    let root = throng_machine::ProcRoot::default();
+    let refused = throng_machine::process::rss_exact(&root, 1);
     assert_eq!(refused.why().expect("no memory of another user").reason, Reason::Refused);
 }

@@ -1,5 +1,5 @@
 //! Prints all readable facts about this machine and one process, as a table: `cargo run -p
-//! throng-doctor --example facts [PID [PORT...]]`.
+//! throng-machine --example facts [PID [PORT...]]`.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use throng_base::time::Instant;
-use throng_doctor::cgroup::CgroupReader;
-use throng_doctor::limits::Rlimit;
-use throng_doctor::process::{rss_exact, threads};
-use throng_doctor::status::Capability;
-use throng_doctor::{
+use throng_machine::cgroup::CgroupReader;
+use throng_machine::limits::Rlimit;
+use throng_machine::process::{rss_exact, threads};
+use throng_machine::status::Capability;
+use throng_machine::{
     Fact, ListenerReader, ListenerScope, MachineFacts, ProcRoot, Sampler, SamplerOptions,
     WatchedProcess,
 };

@@ -120,7 +120,7 @@ impl MachineLimits {
     }
 
     /// Reports whether the process has `capability`; false if that is not known.
-    pub(super) fn may(&self, capability: Capability) -> bool {
+    pub fn may(&self, capability: Capability) -> bool {
         self.status.known().is_some_and(|status| status.has(capability))
     }
 }
