@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 
-use throng_run::test_bed::{RunningServer, TestBed, TestBedError};
+use throng_run::test_bed::{TestBed, TestBedError, TestBedServer};
 
 /// A server of the Erlang article.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl ErlangServer {
         &self,
         test_bed: &TestBed,
         schedulers: u64,
-    ) -> Result<RunningServer, TestBedError> {
+    ) -> Result<TestBedServer, TestBedError> {
         let addr = test_bed.listen_at(
             free_port().map_err(|error| TestBedError::File("127.0.0.1:0".into(), error))?,
         );

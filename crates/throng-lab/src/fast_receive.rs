@@ -10,7 +10,7 @@ use throng_measure::{Grade, Interval, LoadInterval, Operation};
 use throng_report::Summary;
 use throng_report::render::{count, micros, or_dash, rate};
 use throng_run::rates::steps;
-use throng_run::test_bed::{FinishedRun, LoadSpec, RunningServer, ServerSpec};
+use throng_run::test_bed::{FinishedRun, LoadSpec, ServerSpec, TestBedServer};
 
 use crate::erlang::{self, ErlangServer};
 use crate::error::LabError;
@@ -151,7 +151,7 @@ fn article_servers(lab: &Lab<'_>) -> Result<Vec<ErlangServer>, String> {
 fn run_row(
     lab: &Lab<'_>,
     (name, title, article): (&str, &str, Option<f64>),
-    server: RunningServer,
+    server: TestBedServer,
     sized: &SizedScenario,
     progress: &mut dyn FnMut(LabProgress<'_>),
 ) -> Result<(Row, bool), LabError> {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use throng_measure::Interval;
 use throng_run::test_bed::{
-    NextStep, RunningServer, ServerEndpoint, ServerSpec, TestBed, TestBedError,
+    NextStep, ServerEndpoint, ServerSpec, TestBed, TestBedError, TestBedServer,
 };
 
 /// A watch of a run.
@@ -18,9 +18,9 @@ pub(crate) struct LabServer<'a> {
     test_bed: &'a TestBed,
     spec: ServerSpec<'a>,
     /// The nodes before the last one.
-    others: Vec<RunningServer>,
+    others: Vec<TestBedServer>,
     /// The server, or the reason why it did not start again.
-    running: Result<RunningServer, TestBedError>,
+    running: Result<TestBedServer, TestBedError>,
     history: ServerHistory,
     /// A moment at which the run had begun, or shortly after it.
     run_began: Option<Instant>,
@@ -83,7 +83,7 @@ impl<'a> LabServer<'a> {
         if self.history.sharing.last().is_some_and(|(_, is_sharing)| *is_sharing) {
             return true;
         }
-        let shares = |server: &RunningServer| {
+        let shares = |server: &TestBedServer| {
             server.endpoint.snapshot().is_some_and(|snapshot| {
                 let counters = &snapshot.counters;
                 counters.nodes + 1 == u64::from(nodes) && counters.bus_subscriptions > 0
@@ -112,7 +112,7 @@ impl<'a> LabServer<'a> {
     /// Stops the server. Returns what happened to it.
     pub(crate) fn stop(self) -> Result<ServerHistory, TestBedError> {
         self.running?.stop();
-        self.others.into_iter().for_each(RunningServer::stop);
+        self.others.into_iter().for_each(TestBedServer::stop);
         Ok(self.history)
     }
 }

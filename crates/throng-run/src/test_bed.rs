@@ -2,8 +2,8 @@
 //! files and their network.
 //!
 //! Each process reads its standard input, a pipe from this process, and ends when the pipe closes:
-//! the kernel closes it however this process ends. Each is in a process group of its own, so that Ctrl-C on
-//! the terminal reaches this process alone, which then ramps the load down.
+//! the kernel closes it however this process ends. Each is in a process group of its own, so that
+//! Ctrl-C on the terminal reaches this process alone, which then ramps the load down.
 
 mod error;
 mod folder;
@@ -121,7 +121,7 @@ impl<'a> LoadSpec<'a> {
 
 /// A server process that listens.
 #[derive(Debug)]
-pub struct RunningServer {
+pub struct TestBedServer {
     process: Process,
     /// The server's addresses.
     pub endpoint: ServerEndpoint,
@@ -262,7 +262,7 @@ impl TestBed {
     ///
     /// # Errors
     /// [`TestBedError`]: it did not start, or was not ready in time.
-    pub fn serve(&self, spec: ServerSpec<'_>) -> Result<RunningServer, TestBedError> {
+    pub fn serve(&self, spec: ServerSpec<'_>) -> Result<TestBedServer, TestBedError> {
         let name = match spec.node {
             Some(node) => format!("{}.node-{node}", spec.row),
             None => format!("{}.server", spec.row),
@@ -284,7 +284,7 @@ impl TestBed {
         let mut process = self.start_server(&name, command)?;
         let addr = self.wait_for(&mut process, || snapshot(&control)?.listen.parse().ok())?;
         let endpoint = ServerEndpoint { addr, authority: addr.to_string(), control: Some(control) };
-        Ok(RunningServer { process, endpoint })
+        Ok(TestBedServer { process, endpoint })
     }
 
     /// Starts another program as the server, and waits until it accepts connections at `addr`.
@@ -296,12 +296,12 @@ impl TestBed {
         row: &str,
         command: Command,
         addr: SocketAddr,
-    ) -> Result<RunningServer, TestBedError> {
+    ) -> Result<TestBedServer, TestBedError> {
         let mut process = self.start_server(&format!("{row}.server"), command)?;
         let ready = || self.network.accepts(addr, WAIT_STEP).then_some(addr);
         let addr = self.wait_for(&mut process, ready)?;
         let endpoint = ServerEndpoint { addr, authority: addr.to_string(), control: None };
-        Ok(RunningServer { process, endpoint })
+        Ok(TestBedServer { process, endpoint })
     }
 
     /// Returns the address for a server to listen on.
@@ -470,7 +470,7 @@ impl TestBed {
     }
 }
 
-impl RunningServer {
+impl TestBedServer {
     /// Ends the server and waits until it has ended.
     pub fn stop(mut self) {
         self.end();
