@@ -1,6 +1,6 @@
 //! What a core counts of TLS.
 
-/// Counters of a core's TLS connections. Only `parts_bytes` can fall.
+/// Counters of a core's TLS connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsCounters {
     /// Full handshakes that were completed.
@@ -9,8 +9,6 @@ pub struct TlsCounters {
     pub handshakes_resumed: u64,
     /// Handshakes that failed.
     pub handshakes_failed: u64,
-    /// Handshakes that could not begin, because as many as allowed were running.
-    pub handshakes_refused: u64,
     /// Records that were sealed.
     pub records_sealed: u64,
     /// Records that were opened.
@@ -21,6 +19,4 @@ pub struct TlsCounters {
     pub tickets_received: u64,
     /// Connections that failed after the handshake.
     pub failed: u64,
-    /// Bytes of records that arrived in part and are kept now.
-    pub parts_bytes: u64,
 }

@@ -13,27 +13,12 @@ pub enum TlsError {
     /// The handshake failed.
     #[error(transparent)]
     Handshake(Box<HandshakeFailure>),
-    /// The handshake was not complete in time.
-    #[error("the handshake was not complete within {0} ms")]
-    HandshakeTimeout(u32),
-    /// A record was not complete in time.
-    #[error("a record was not complete within {0} ms")]
-    RecordTimeout(u32),
     /// The peer sent more in a handshake than it may.
     #[error("the peer sent more than {0} bytes in a handshake")]
-    HandshakeTooLong(u32),
-    /// As many handshakes as allowed are running.
-    #[error("{0} handshakes are running, which is the limit")]
-    TooManyHandshakes(u32),
+    HandshakeTooLong(usize),
     /// The key that rustls extracted is not the one of the traffic secret.
     #[error("the keys of the handshake differ from those of its traffic secrets")]
     KeysDiffer,
-    /// The connection ended before the handshake was complete.
-    #[error("the connection ended in the handshake")]
-    EndInHandshake,
-    /// The connection ended without `close_notify`: bytes may be missing.
-    #[error("the connection ended without close_notify: bytes may be missing")]
-    Truncated,
     /// A record does not decrypt.
     #[error("a record does not decrypt: it was changed, repeated or sealed with another key")]
     BadRecordMac,
@@ -94,58 +79,93 @@ pub enum TlsFault {
     Peer,
     /// This program, its configuration or its limits.
     Local,
-    /// The network, or the peer's machine.
-    Network,
 }
 
 impl TlsError {
-    /// Returns whose fault the failure is.
-    pub fn fault(&self) -> TlsFault {
+    /// Returns the name of the failure: `bad_record_mac`.
+    pub fn name(&self) -> &'static str {
         self.row().0
     }
 
-    /// Returns the alert that tells the peer, if one does.
-    pub fn alert(&self) -> Option<Alert> {
+    /// Returns whose fault the failure is.
+    pub fn fault(&self) -> TlsFault {
         self.row().1
     }
 
-    /// Returns the sentence of the standard that was broken, by its section; empty if none was.
-    pub fn section(&self) -> &'static str {
+    /// Returns the alert that tells the peer, if this crate sends one. That of a handshake is sent
+    /// by rustls.
+    pub fn alert(&self) -> Option<Alert> {
         self.row().2
     }
 
+    /// Returns the section of the standard that was broken; empty if none was.
+    pub fn section(&self) -> &'static str {
+        self.row().3
+    }
+
     /// The table of all failures.
-    fn row(&self) -> (TlsFault, Option<Alert>, &'static str) {
-        use TlsFault::{Local, Network, Peer};
+    fn row(&self) -> Row {
+        use TlsFault::{Local, Peer};
         match self {
-            Self::NotTls(_) => (Peer, None, "RFC 8446 5.1"),
-            Self::Handshake(failure) => (failure.fault(), None, "RFC 8446 4"),
-            Self::HandshakeTimeout(_) | Self::RecordTimeout(_) => (Network, None, ""),
-            Self::HandshakeTooLong(_) => (Peer, None, "RFC 8446 4"),
-            Self::TooManyHandshakes(_) => (Local, None, ""),
-            Self::KeysDiffer => (Local, Some(Alert::INTERNAL_ERROR), ""),
-            Self::EndInHandshake => (Network, None, ""),
-            Self::Truncated => (Network, None, "RFC 8446 6.1"),
-            Self::BadRecordMac => (Peer, Some(Alert::BAD_RECORD_MAC), "RFC 8446 5.2"),
-            Self::RecordTooLong => (Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.2"),
-            Self::PlaintextTooLong => (Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.4"),
-            Self::RecordVersion => (Peer, Some(Alert::PROTOCOL_VERSION), "RFC 8446 5.2"),
-            Self::UnknownContentType => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5"),
-            Self::NoContentType => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.4"),
-            Self::UnprotectedRecord => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5"),
-            Self::Unexpected(_) => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 4"),
-            Self::EmptyRecord => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1"),
-            Self::Malformed(_) => (Peer, Some(Alert::DECODE_ERROR), "RFC 8446 6.2"),
-            Self::BadKeyUpdate => (Peer, Some(Alert::ILLEGAL_PARAMETER), "RFC 8446 4.6.3"),
-            Self::MessageTooLong(_) => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1"),
-            Self::IdleRecords(_) => (Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1"),
-            Self::Renegotiation => (Peer, Some(Alert::NO_RENEGOTIATION), "RFC 5246 7.2.2"),
-            Self::AlertReceived(_) => (Peer, None, "RFC 8446 6.2"),
-            Self::KeysExhausted => (Local, None, "RFC 8446 5.5"),
-            Self::NotOpen => (Local, None, ""),
+            Self::NotTls(_) => Row("not_tls", Peer, None, "RFC 8446 5.1"),
+            Self::Handshake(failure) => {
+                Row(failure.cause.name(), failure.fault(), None, "RFC 8446 4")
+            }
+            Self::HandshakeTooLong(_) => Row("handshake_too_long", Peer, None, "RFC 8446 4"),
+            Self::KeysDiffer => Row("keys_differ", Local, Some(Alert::INTERNAL_ERROR), ""),
+            Self::BadRecordMac => {
+                Row("bad_record_mac", Peer, Some(Alert::BAD_RECORD_MAC), "RFC 8446 5.2")
+            }
+            Self::RecordTooLong => {
+                Row("record_too_long", Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.2")
+            }
+            Self::PlaintextTooLong => {
+                Row("plaintext_too_long", Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.4")
+            }
+            Self::RecordVersion => {
+                Row("record_version", Peer, Some(Alert::PROTOCOL_VERSION), "RFC 8446 5.2")
+            }
+            Self::UnknownContentType => {
+                Row("content_type", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
+            }
+            Self::NoContentType => {
+                Row("no_content_type", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.4")
+            }
+            Self::UnprotectedRecord => {
+                Row("unprotected_record", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
+            }
+            Self::Unexpected(_) => {
+                Row("unexpected_message", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 4")
+            }
+            Self::EmptyRecord => {
+                Row("empty_record", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+            }
+            Self::Malformed(_) => {
+                Row("malformed_message", Peer, Some(Alert::DECODE_ERROR), "RFC 8446 6.2")
+            }
+            Self::BadKeyUpdate => {
+                Row("bad_key_update", Peer, Some(Alert::ILLEGAL_PARAMETER), "RFC 8446 4.6.3")
+            }
+            Self::MessageTooLong(_) => {
+                Row("message_too_long", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+            }
+            Self::IdleRecords(_) => {
+                Row("idle_records", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+            }
+            Self::Renegotiation => {
+                Row("renegotiation", Peer, Some(Alert::NO_RENEGOTIATION), "RFC 5246 7.2.2")
+            }
+            Self::AlertReceived(_) => Row("alert_received", Peer, None, "RFC 8446 6.2"),
+            Self::KeysExhausted => {
+                Row("keys_exhausted", Local, Some(Alert::CLOSE_NOTIFY), "RFC 8446 5.5")
+            }
+            Self::NotOpen => Row("not_open", Local, None, ""),
         }
     }
 }
+
+/// Name, fault, alert and section of a failure.
+struct Row(&'static str, TlsFault, Option<Alert>, &'static str);
 
 /// Returns bytes as text, with what is no printable character escaped.
 fn show(bytes: &[u8]) -> String {

@@ -7,7 +7,6 @@ mod failure;
 
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
-use throng_base::Instant;
 
 pub use self::backend::{Established, TlsHandshakeKind};
 pub(crate) use self::backend::{Finished, TicketReader};
@@ -19,16 +18,13 @@ pub use self::failure::{HandshakeCause, HandshakeFailure};
 
 use self::backend::{Backend, Progress};
 use self::context::TrafficSecrets;
-use crate::record::{Cursor, Phase, Place};
+use crate::record::Phase;
 use crate::{TlsClientConfig, TlsError, TlsServerConfig};
 
 /// Running handshake. It is dropped when it is complete.
 pub(crate) struct Handshake {
     backend: Backend,
     secrets: TrafficSecrets,
-    /// A record that did not arrive whole.
-    part: Vec<u8>,
-    pub begun: Instant,
     bytes: usize,
     /// Cost of the step that makes our flight.
     flight_cost_us: u32,
@@ -42,17 +38,16 @@ pub(crate) struct HandshakeStep {
 
 impl Handshake {
     /// Creates the handshake of a server, which waits for a client's first bytes.
-    pub(crate) fn server(config: &TlsServerConfig, now: Instant) -> Result<Self, TlsError> {
+    pub(crate) fn server(config: &TlsServerConfig) -> Result<Self, TlsError> {
         let connection = UnbufferedServerConnection::new(config.rustls.clone());
         let connection = connection.map_err(HandshakeFailure::of)?;
-        Ok(Self::new(Backend::server(connection), now, config.flight_cost_us))
+        Ok(Self::new(Backend::server(connection), config.flight_cost_us))
     }
 
     /// Creates the handshake of a client, and appends its first bytes.
     pub(crate) fn client(
         config: &TlsClientConfig,
         offers_session: bool,
-        now: Instant,
         unix: u64,
         out: &mut Vec<u8>,
     ) -> Result<Self, TlsError> {
@@ -60,37 +55,32 @@ impl Handshake {
         let (rustls, name) = (config.rustls.clone(), config.server_name.clone());
         let connection = UnbufferedClientConnection::new(rustls, name);
         let connection = connection.map_err(HandshakeFailure::of)?;
-        let mut this = Self::new(Backend::client(connection), now, CLIENT_FLIGHT_US);
+        let mut this = Self::new(Backend::client(connection), CLIENT_FLIGHT_US);
         this.backend.offer(&[], out).map_err(HandshakeFailure::of)?;
         guard.move_secrets(&mut this.secrets);
         Ok(this)
     }
 
-    fn new(backend: Backend, begun: Instant, flight_cost_us: u32) -> Self {
+    fn new(backend: Backend, flight_cost_us: u32) -> Self {
         let secrets = TrafficSecrets::default();
-        Self { backend, secrets, part: Vec::new(), begun, bytes: 0, flight_cost_us }
+        Self { backend, secrets, bytes: 0, flight_cost_us }
     }
 
-    /// Returns the next whole record.
-    pub(crate) fn next_record(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-    ) -> Result<Option<Place>, TlsError> {
-        let phase = if self.bytes == 0 { Phase::First } else { Phase::Handshake };
-        cursor.next(&mut self.part, phase)
+    /// Returns what is known about the next record.
+    pub(crate) const fn phase(&self) -> Phase {
+        if self.bytes == 0 { Phase::First } else { Phase::Handshake }
     }
 
     /// Gives rustls one record.
     pub(crate) fn step(
         &mut self,
         record: &[u8],
-        bytes_max: u32,
         unix: u64,
         out: &mut Vec<u8>,
     ) -> Result<HandshakeStep, TlsError> {
         self.bytes += record.len();
-        if self.bytes > bytes_max as usize {
-            return Err(TlsError::HandshakeTooLong(bytes_max));
+        if self.bytes > HANDSHAKE_BYTES_MAX {
+            return Err(TlsError::HandshakeTooLong(HANDSHAKE_BYTES_MAX));
         }
         // A session was offered, or not, when the handshake began.
         let mut guard = StepGuard::enter(unix, false);
@@ -120,3 +110,6 @@ impl Handshake {
         self.backend.finish(&self.secrets)
     }
 }
+
+/// Most bytes that a peer may send in a handshake: room for long chains of certificates.
+const HANDSHAKE_BYTES_MAX: usize = 64 << 10;

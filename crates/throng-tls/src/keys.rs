@@ -32,7 +32,7 @@ pub(crate) type LargeKeys = Keys<48, 32>;
 
 const _: () = assert!(size_of::<SmallKeys>() == 144, "an idle connection is small");
 const _: () = assert!(size_of::<LargeKeys>() == 208, "an idle connection is small");
-const _: () = assert!(size_of::<Option<SmallKeys>>() == 144, "the slab adds no flag of its own");
+const _: () = assert!(size_of::<Option<SmallKeys>>() == 144, "a place adds no flag of its own");
 
 /// What an open connection keeps beside its keys.
 pub(crate) struct ConnState {
@@ -49,12 +49,10 @@ pub(crate) struct ConnState {
 #[repr(u8)]
 pub(crate) enum Flag {
     IsClient = 1,
-    /// The peer asked for a key update, and the answer is not sealed yet.
-    OwesUpdate = 2,
     /// The peer sent `close_notify`.
-    PeerClosed = 4,
+    PeerClosed = 2,
     /// We sent `close_notify` or a fatal alert: nothing may follow.
-    WeClosed = 8,
+    WeClosed = 4,
 }
 
 impl ConnState {
@@ -66,13 +64,6 @@ impl ConnState {
     pub(crate) const fn set(&mut self, flag: Flag) -> bool {
         let was = self.is(flag);
         self.flags |= flag as u8;
-        was
-    }
-
-    /// Clears a flag. Returns whether it was set.
-    pub(crate) const fn clear(&mut self, flag: Flag) -> bool {
-        let was = self.is(flag);
-        self.flags &= !(flag as u8);
         was
     }
 }
@@ -88,9 +79,6 @@ pub(crate) enum Way {
 pub(crate) trait ConnKeys {
     /// Returns the keys of a direction, and what belongs to both.
     fn split(&mut self, way: Way) -> (HalfKeys<'_>, &mut ConnState);
-
-    /// Overwrites keys and secrets with zeros.
-    fn wipe(&mut self);
 
     fn half(&mut self, way: Way) -> HalfKeys<'_> {
         self.split(way).0
@@ -128,6 +116,13 @@ impl<const SECRET: usize, const KEY: usize> Keys<SECRET, KEY> {
     }
 }
 
+impl<const SECRET: usize, const KEY: usize> Keys<SECRET, KEY> {
+    /// Reports whether the peer sent `close_notify`.
+    pub(crate) const fn is_finished(&self) -> bool {
+        self.state.is(Flag::PeerClosed)
+    }
+}
+
 impl<const SECRET: usize, const KEY: usize> ConnKeys for Keys<SECRET, KEY> {
     fn split(&mut self, way: Way) -> (HalfKeys<'_>, &mut ConnState) {
         let (suite, at) = (self.state.suite, way as usize);
@@ -138,10 +133,6 @@ impl<const SECRET: usize, const KEY: usize> ConnKeys for Keys<SECRET, KEY> {
         };
         let half = HalfKeys { suite, secret, key, iv: &mut self.iv[at], seq: &mut self.seq[at] };
         (half, &mut self.state)
-    }
-
-    fn wipe(&mut self) {
-        self.zeroize();
     }
 }
 

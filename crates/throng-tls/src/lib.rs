@@ -3,23 +3,22 @@
 //! rustls makes the handshake. Then its state is dropped, and a record layer of our own does the
 //! rest with [`CONN_BYTES`] a connection: keys, secrets and sequence numbers, no buffer.
 //!
-//! A core has one [`TlsTable`]. The entry of a connection has a [`TlsConn`], four bytes. Bytes that
-//! arrived become plaintext in place ([`TlsTable::receive`]), plaintext becomes records that are
+//! A core has one [`TlsTable`]. The entry of a connection has a [`TlsKey`], four bytes. Bytes that
+//! arrived become plaintext in place ([`TlsTable::open`]), plaintext becomes records that are
 //! appended to the caller's buffer ([`TlsTable::seal`]).
 
 mod alert;
 mod config;
-mod conn;
 mod counters;
 mod error;
 mod handshake;
 mod key_schedule;
 mod keys;
-mod limits;
+mod open;
+mod places;
 mod post_handshake;
-mod receive;
 mod record;
-mod side;
+mod slot;
 mod suite;
 mod table;
 mod tickets;
@@ -31,14 +30,12 @@ pub use config::{
     CertifiedPair, PemFile, TlsClientConfig, TlsClientOptions, TlsConfigError, TlsServerConfig,
     TlsServerOptions, TrustAnchors,
 };
-pub use conn::{TlsConn, TlsPhase};
 pub use counters::TlsCounters;
 pub use error::{TlsError, TlsFault};
 pub use handshake::{Established, HandshakeCause, HandshakeFailure, TlsHandshakeKind};
 pub use keys::CONN_BYTES;
-pub use limits::TlsLimits;
-pub use receive::{ReceiveBuffer, Received, TlsEnd};
-pub use record::{HEADROOM_BYTES, PLAINTEXT_BYTES_MAX};
+pub use open::Opened;
+pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
-pub use table::TlsTable;
+pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketMaster, TicketPool};

@@ -3,7 +3,7 @@
 
 pub(crate) mod header;
 pub(crate) mod open;
-pub(crate) mod part;
+pub(crate) mod reader;
 pub(crate) mod seal;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -11,7 +11,7 @@ pub(crate) mod tests;
 pub(crate) mod vectors;
 
 pub(crate) use header::{ContentType, Phase};
-pub use header::{HEADROOM_BYTES, PLAINTEXT_BYTES_MAX};
+pub use header::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub(crate) use open::Opener;
-pub(crate) use part::{Cursor, Place};
+pub(crate) use reader::Records;
 pub(crate) use seal::{KEY_UPDATE, Sealer};

@@ -1,51 +1,76 @@
 //! The TLS connections of a core.
 
+use std::collections::{HashMap, VecDeque};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use throng_base::{Instant, Slab};
+use throng_base::Instant;
 
-use crate::conn::{Slot, TlsConn};
-use crate::handshake::Handshake;
+use crate::handshake::{Finished, Handshake, TicketReader};
 use crate::keys::{ConnKeys, Flag, LargeKeys, SmallKeys, Way};
+use crate::places::Places;
 use crate::record::{ContentType, Sealer};
-use crate::side::Side;
-use crate::{TlsClientConfig, TlsCounters, TlsError, TlsLimits, TlsServerConfig};
+use crate::slot::{PackedSlot, Slot};
+use crate::{Alert, TlsClientConfig, TlsCounters, TlsError, TlsServerConfig};
 
 /// Table of a core's TLS connections: keys, running handshakes, and what few connections have.
+///
+/// The table never sees a socket or a clock. Its caller keeps the records that arrived in part,
+/// bounds the handshakes at once, and closes what is too slow.
 pub struct TlsTable {
-    pub(crate) limits: TlsLimits,
     /// Time of Unix at [`Instant::ZERO`]: certificates and tickets expire.
     unix_at_zero: Duration,
-    pub(crate) small: Slab<SmallKeys>,
-    pub(crate) large: Slab<LargeKeys>,
-    pub(crate) handshakes: Slab<Box<Handshake>>,
-    sides: Slab<Side>,
+    slots: Places<PackedSlot>,
+    small: Places<SmallKeys>,
+    large: Places<LargeKeys>,
+    handshakes: Places<Box<Handshake>>,
+    pub(crate) sides: Places<Side>,
+    /// Clients that wait for a ticket, and until when, the earliest first.
+    waits: VecDeque<(TlsKey, Instant)>,
+    failures: HashMap<TlsKey, TlsError>,
     pub(crate) counters: TlsCounters,
+}
+
+/// Number of a connection in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TlsKey(pub NonZeroU32);
+
+/// How far a connection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsStatus<'a> {
+    /// The handshake is running.
+    Opening,
+    /// Data can be sent and received.
+    Open,
+    /// The peer sent `close_notify`: everything arrived. Without it, the end of the connection cuts
+    /// what the peer sent.
+    Finished,
+    /// The connection cannot go on.
+    Failed(&'a TlsError),
+}
+
+/// What few connections have, and only for a while.
+#[derive(Default)]
+pub(crate) struct Side {
+    /// A message after the handshake that did not arrive whole.
+    pub message: Vec<u8>,
+    /// What reads the ticket that a client waits for, and until when.
+    pub tickets: Option<(Box<TicketReader>, Instant)>,
 }
 
 impl TlsTable {
     /// Creates an empty table. `unix_at_zero` is the time of Unix at [`Instant::ZERO`].
-    pub const fn new(limits: TlsLimits, unix_at_zero: Duration) -> Self {
+    pub fn new(unix_at_zero: Duration) -> Self {
         Self {
-            limits,
             unix_at_zero,
-            small: Slab::new(),
-            large: Slab::new(),
-            handshakes: Slab::new(),
-            sides: Slab::new(),
-            counters: TlsCounters {
-                handshakes_full: 0,
-                handshakes_resumed: 0,
-                handshakes_failed: 0,
-                handshakes_refused: 0,
-                records_sealed: 0,
-                records_opened: 0,
-                key_updates: 0,
-                tickets_received: 0,
-                failed: 0,
-                parts_bytes: 0,
-            },
+            slots: Places::new(),
+            small: Places::new(),
+            large: Places::new(),
+            handshakes: Places::new(),
+            sides: Places::new(),
+            waits: VecDeque::new(),
+            failures: HashMap::new(),
+            counters: TlsCounters::default(),
         }
     }
 
@@ -54,164 +79,147 @@ impl TlsTable {
         &self.counters
     }
 
-    /// Reports whether another handshake may begin. Without room, the caller leaves the first bytes
-    /// of a client in the kernel, and does not connect.
-    pub fn has_room(&self) -> bool {
-        self.handshakes.len() < self.limits.handshakes_max
+    /// Returns the number of handshakes that are running.
+    pub const fn handshakes(&self) -> u32 {
+        self.handshakes.len()
     }
 
     /// Begins the handshake of a server. The first bytes of the client should be there: until then
     /// a connection needs nothing.
-    ///
-    /// # Errors
-    /// As many handshakes as allowed are running.
-    pub fn accept(&mut self, config: &TlsServerConfig, now: Instant) -> Result<TlsConn, TlsError> {
-        self.begin(|| Handshake::server(config, now))
+    pub fn accept(&mut self, config: &TlsServerConfig) -> TlsKey {
+        self.begin(Handshake::server(config))
     }
 
     /// Begins the handshake of a client, and appends its first bytes to `out`. Without
     /// `offers_session`, the handshake is a full one.
-    ///
-    /// # Errors
-    /// As many handshakes as allowed are running, or the configuration does not allow one.
     pub fn connect(
         &mut self,
         config: &TlsClientConfig,
         offers_session: bool,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<TlsConn, TlsError> {
+    ) -> TlsKey {
         let unix = self.unix_secs(now);
-        self.begin(|| Handshake::client(config, offers_session, now, unix, out))
+        self.begin(Handshake::client(config, offers_session, unix, out))
     }
 
-    /// Appends records with all bytes of `pieces` to `out`, and the answer to a key update before
-    /// them if one is due. Without pieces, only the answer.
-    ///
-    /// What was appended must be sent, in this order and once.
+    /// Returns how far the connection is.
+    pub fn status(&self, key: TlsKey) -> TlsStatus<'_> {
+        if let Some(error) = self.failures.get(&key) {
+            return TlsStatus::Failed(error);
+        }
+        match self.slot(key) {
+            Some(Slot::Handshake(_)) => TlsStatus::Opening,
+            Some(Slot::Small(at)) if self.small.get(at).is_some_and(SmallKeys::is_finished) => {
+                TlsStatus::Finished
+            }
+            Some(Slot::Large(at)) if self.large.get(at).is_some_and(LargeKeys::is_finished) => {
+                TlsStatus::Finished
+            }
+            Some(Slot::Small(_) | Slot::Large(_)) => TlsStatus::Open,
+            Some(Slot::Failed) | None => TlsStatus::Failed(&TlsError::NotOpen),
+        }
+    }
+
+    /// Appends records with all bytes of `pieces` to `out`, as few as possible. What was appended
+    /// must be sent, in this order and once.
     ///
     /// # Errors
-    /// The connection is not open, or its key may seal nothing more.
+    /// The connection is not open, or its key may seal nothing more: then it has failed.
     pub fn seal<'p>(
         &mut self,
-        conn: &TlsConn,
+        key: TlsKey,
         pieces: impl IntoIterator<Item = &'p [u8]>,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
-        let keys = keys_of(&mut self.small, &mut self.large, conn).ok_or(TlsError::NotOpen)?;
+        let (keys, counters) = self.keys(key).ok_or(TlsError::NotOpen)?;
         let (half, state) = keys.split(Way::Send);
         if state.is(Flag::WeClosed) {
             return Err(TlsError::NotOpen);
         }
         let mut sealer = Sealer::new(half);
-        let mut result = Ok(());
-        if state.clear(Flag::OwesUpdate) {
-            result = sealer.key_update(false, out);
+        let sealed = sealer.data(pieces, out);
+        counters.records_sealed += sealer.records;
+        counters.key_updates += sealer.updates;
+        if let Err(error) = &sealed {
+            self.fail(key, error.clone(), out);
         }
-        result = result.and_then(|()| sealer.data(pieces, out));
-        self.counters.records_sealed += sealer.records;
-        self.counters.key_updates += sealer.updates;
-        result
+        sealed
     }
 
-    /// Appends a request for new keys in both directions (TLS 1.3 alone).
+    /// Appends a key update. With `asks`, the peer must take a new key, too.
     ///
     /// # Errors
     /// The connection is not open, or has TLS 1.2.
-    pub fn update_keys(&mut self, conn: &TlsConn, out: &mut Vec<u8>) -> Result<(), TlsError> {
-        let keys = keys_of(&mut self.small, &mut self.large, conn).ok_or(TlsError::NotOpen)?;
+    pub fn update_keys(
+        &mut self,
+        key: TlsKey,
+        asks: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), TlsError> {
+        let (keys, counters) = self.keys(key).ok_or(TlsError::NotOpen)?;
         let (half, state) = keys.split(Way::Send);
         if state.is(Flag::WeClosed) || !state.suite.is_13() {
             return Err(TlsError::NotOpen);
         }
-        self.counters.key_updates += 1;
-        self.counters.records_sealed += 1;
-        Sealer::new(half).key_update(true, out)
+        counters.key_updates += 1;
+        counters.records_sealed += 1;
+        Sealer::new(half).key_update(asks, out)
     }
 
-    /// Appends `close_notify`, once. The connection can receive afterwards, but not send.
-    pub fn close(&mut self, conn: &TlsConn, out: &mut Vec<u8>) {
-        self.send_alert(conn, crate::Alert::CLOSE_NOTIFY, out);
+    /// Ends the sending direction: appends `close_notify`, once. Receiving goes on.
+    pub fn finish(&mut self, key: TlsKey, out: &mut Vec<u8>) {
+        self.send_alert(key, Alert::CLOSE_NOTIFY, out);
     }
 
-    /// Checks how the connection ends, when the peer sends nothing more.
-    ///
-    /// # Errors
-    /// The peer did not send `close_notify`: an attacker may have cut what it sent.
-    pub fn end_of_input(&mut self, conn: &TlsConn) -> Result<(), TlsError> {
-        match keys_of(&mut self.small, &mut self.large, conn) {
-            None => Err(TlsError::EndInHandshake),
-            Some(keys) => match keys.state().is(Flag::PeerClosed) {
-                true => Ok(()),
-                false => Err(TlsError::Truncated),
-            },
-        }
+    /// Forgets a connection. Its keys are overwritten where they stand.
+    pub fn forget(&mut self, key: TlsKey) {
+        self.take_side(key);
+        self.clear(key);
+        self.failures.remove(&key);
+        self.slots.clear(key.index());
     }
 
-    /// Returns when the caller must call [`Self::handle_timeout`]; [`Instant::FAR`] for never.
-    pub fn deadline(&mut self, conn: &TlsConn) -> Instant {
-        if let Slot::Handshake(index) = conn.slot() {
-            let begun = self.handshakes.at(index).map(|handshake| handshake.begun);
-            return begun.map_or(Instant::FAR, |at| at + ms(self.limits.handshake_timeout_ms));
+    /// Makes a connection fail, and appends the alert that tells the peer.
+    pub(crate) fn fail(&mut self, key: TlsKey, error: TlsError, out: &mut Vec<u8>) {
+        match self.slot(key) {
+            Some(Slot::Handshake(_)) => self.counters.handshakes_failed += 1,
+            _ => self.counters.failed += 1,
         }
-        let record_timeout = ms(self.limits.record_timeout_ms);
-        let Some(side) = self.side(conn) else { return Instant::FAR };
-        let of_tickets = side.tickets.as_ref().map_or(Instant::FAR, |(_, until)| *until);
-        match side.part.is_empty() {
-            true => of_tickets,
-            false => of_tickets.min(side.part_since + record_timeout),
+        if let Some(alert) = error.alert() {
+            self.send_alert(key, alert, out);
         }
+        self.take_side(key);
+        self.clear(key);
+        self.set_slot(key, Slot::Failed);
+        self.failures.insert(key, error);
     }
 
-    /// Handles the deadline.
-    ///
-    /// # Errors
-    /// The handshake or a record was not complete in time: the caller closes the connection.
-    pub fn handle_timeout(&mut self, conn: &TlsConn, now: Instant) -> Result<(), TlsError> {
-        if now < self.deadline(conn) {
-            return Ok(());
-        }
-        let limits = self.limits;
-        if let Slot::Handshake(_) = conn.slot() {
-            self.counters.handshakes_failed += 1;
-            return Err(TlsError::HandshakeTimeout(limits.handshake_timeout_ms));
-        }
-        let mut side = self.take_side(conn);
-        side.tickets.take_if(|(_, until)| *until <= now);
-        let is_late =
-            !side.part.is_empty() && side.part_since + ms(limits.record_timeout_ms) <= now;
-        self.put_side(conn, side);
-        if is_late {
-            self.counters.failed += 1;
-            return Err(TlsError::RecordTimeout(limits.record_timeout_ms));
-        }
-        Ok(())
-    }
-
-    /// Forgets a connection. Its keys are overwritten before their place is used again.
-    pub fn remove(&mut self, conn: TlsConn) {
-        self.take_side(&conn);
-        if let Some(keys) = keys_of(&mut self.small, &mut self.large, &conn) {
-            keys.wipe();
-        }
-        match conn.slot() {
-            Slot::Handshake(index) => take(&mut self.handshakes, index).map(drop),
-            Slot::Small(index) => take(&mut self.small, index).map(drop),
-            Slot::Large(index) => take(&mut self.large, index).map(drop),
-            Slot::Gone => None,
+    /// Replaces the handshake of a connection by its keys.
+    pub(crate) fn open_conn(&mut self, key: TlsKey, done: Finished, now: Instant) {
+        let slot = match done.agreed.suite.needs_large_keys() {
+            true => Slot::Large(self.large.insert(LargeKeys::new(&done.agreed, done.is_client))),
+            false => Slot::Small(self.small.insert(SmallKeys::new(&done.agreed, done.is_client))),
         };
+        self.set_slot(key, slot);
+        if let Some(reader) = done.tickets {
+            let until = now + TICKET_WAIT;
+            self.put_side(key, Side { tickets: Some((reader, until)), ..Side::default() });
+            self.waits.push_back((key, until));
+        }
     }
 
-    /// Appends an alert, unless the connection has sent its last one.
-    pub(crate) fn send_alert(&mut self, conn: &TlsConn, alert: crate::Alert, out: &mut Vec<u8>) {
-        let Some(keys) = keys_of(&mut self.small, &mut self.large, conn) else { return };
-        let (half, state) = keys.split(Way::Send);
-        if state.set(Flag::WeClosed) {
-            return;
+    /// Drops what waits for tickets that did not arrive in time.
+    pub(crate) fn end_ticket_waits(&mut self, now: Instant) {
+        while let Some((key, until)) = self.waits.front().copied()
+            && until <= now
+        {
+            self.waits.pop_front();
+            let mut side = self.take_side(key);
+            // The key may be another connection's by now, which waits longer.
+            side.tickets.take_if(|(_, until)| *until <= now);
+            self.put_side(key, side);
         }
-        // No number is left for an alert only if 2^64 records were sealed.
-        let _ = Sealer::new(half).one(ContentType::Alert, &[alert.level(), alert.0], out);
-        self.counters.records_sealed += 1;
     }
 
     /// Returns the seconds of Unix at this moment.
@@ -219,62 +227,97 @@ impl TlsTable {
         (self.unix_at_zero + now.since(Instant::ZERO)).as_secs()
     }
 
+    /// Returns the keys of an open connection, and the counters.
+    pub(crate) fn keys(&mut self, key: TlsKey) -> Option<(&mut dyn ConnKeys, &mut TlsCounters)> {
+        let keys: &mut dyn ConnKeys = match self.slot(key)? {
+            Slot::Small(at) => self.small.get_mut(at)?,
+            Slot::Large(at) => self.large.get_mut(at)?,
+            Slot::Handshake(_) | Slot::Failed => return None,
+        };
+        Some((keys, &mut self.counters))
+    }
+
+    /// Returns the running handshake of a connection.
+    pub(crate) fn handshake(&mut self, key: TlsKey) -> Option<&mut Handshake> {
+        let Slot::Handshake(at) = self.slot(key)? else { return None };
+        self.handshakes.get_mut(at).map(|handshake| &mut **handshake)
+    }
+
+    /// Takes the handshake of a connection out of the table.
+    pub(crate) fn take_handshake(&mut self, key: TlsKey) -> Option<Box<Handshake>> {
+        let Slot::Handshake(at) = self.slot(key)? else { return None };
+        self.handshakes.take(at)
+    }
+
     /// Takes what the connection has in the side table; an empty entry if it has nothing.
-    pub(crate) fn take_side(&mut self, conn: &TlsConn) -> Side {
-        let keys = keys_of(&mut self.small, &mut self.large, conn);
-        let place = keys.and_then(|keys| keys.state().side.take());
-        let side = place.and_then(|place| take(&mut self.sides, place.get() - 1));
-        let side = side.unwrap_or_default();
-        self.counters.parts_bytes -= side.parts_bytes() as u64;
-        side
+    pub(crate) fn take_side(&mut self, key: TlsKey) -> Side {
+        let place = self.keys(key).and_then(|(keys, _)| keys.state().side.take());
+        place.and_then(|place| self.sides.take(place.get() - 1)).unwrap_or_default()
     }
 
     /// Puts an entry into the side table, unless it is empty.
-    pub(crate) fn put_side(&mut self, conn: &TlsConn, side: Side) {
-        let keys = keys_of(&mut self.small, &mut self.large, conn);
-        if let Some(keys) = keys.filter(|_| !side.is_empty()) {
-            self.counters.parts_bytes += side.parts_bytes() as u64;
-            let index = self.sides.insert(side).index();
-            keys.state().side = NonZeroU32::new(index + 1);
+    pub(crate) fn put_side(&mut self, key: TlsKey, side: Side) {
+        if side.tickets.is_none() && side.message.is_empty() {
+            return;
+        }
+        let place = NonZeroU32::new(self.sides.insert(side) + 1);
+        if let Some((keys, _)) = self.keys(key) {
+            keys.state().side = place;
         }
     }
 
-    fn side(&mut self, conn: &TlsConn) -> Option<&mut Side> {
-        let place = keys_of(&mut self.small, &mut self.large, conn)?.state().side?;
-        self.sides.at(place.get() - 1)
-    }
-
-    fn begin(
-        &mut self,
-        create: impl FnOnce() -> Result<Handshake, TlsError>,
-    ) -> Result<TlsConn, TlsError> {
-        if !self.has_room() {
-            self.counters.handshakes_refused += 1;
-            return Err(TlsError::TooManyHandshakes(self.limits.handshakes_max));
+    fn begin(&mut self, handshake: Result<Handshake, TlsError>) -> TlsKey {
+        let (slot, error) = match handshake {
+            Ok(handshake) => (Slot::Handshake(self.handshakes.insert(Box::new(handshake))), None),
+            Err(error) => (Slot::Failed, Some(error)),
+        };
+        let index = self.slots.insert(PackedSlot::new(slot));
+        let key = TlsKey(NonZeroU32::MIN.saturating_add(index));
+        if let Some(error) = error {
+            self.counters.handshakes_failed += 1;
+            self.failures.insert(key, error);
         }
-        let handshake = Box::new(create()?);
-        Ok(TlsConn::new(Slot::Handshake(self.handshakes.insert(handshake).index())))
+        key
+    }
+
+    fn send_alert(&mut self, key: TlsKey, alert: Alert, out: &mut Vec<u8>) {
+        let Some((keys, counters)) = self.keys(key) else { return };
+        let (half, state) = keys.split(Way::Send);
+        if state.set(Flag::WeClosed) {
+            return;
+        }
+        // No number is left for an alert only after 2^64 records.
+        if Sealer::new(half).one(ContentType::Alert, &[alert.level(), alert.0], out).is_ok() {
+            counters.records_sealed += 1;
+        }
+    }
+
+    /// Drops the state of a connection; its slot stays.
+    fn clear(&mut self, key: TlsKey) {
+        match self.slot(key) {
+            Some(Slot::Handshake(at)) => self.handshakes.clear(at),
+            Some(Slot::Small(at)) => self.small.clear(at),
+            Some(Slot::Large(at)) => self.large.clear(at),
+            Some(Slot::Failed) | None => {}
+        }
+    }
+
+    fn slot(&self, key: TlsKey) -> Option<Slot> {
+        self.slots.get(key.index()).map(|slot| slot.get())
+    }
+
+    fn set_slot(&mut self, key: TlsKey, slot: Slot) {
+        if let Some(place) = self.slots.get_mut(key.index()) {
+            *place = PackedSlot::new(slot);
+        }
     }
 }
 
-/// Returns the keys of an open connection.
-pub(crate) fn keys_of<'t>(
-    small: &'t mut Slab<SmallKeys>,
-    large: &'t mut Slab<LargeKeys>,
-    conn: &TlsConn,
-) -> Option<&'t mut dyn ConnKeys> {
-    match conn.slot() {
-        Slot::Small(index) => small.at(index).map(|keys| keys as &mut dyn ConnKeys),
-        Slot::Large(index) => large.at(index).map(|keys| keys as &mut dyn ConnKeys),
-        Slot::Handshake(_) | Slot::Gone => None,
+impl TlsKey {
+    const fn index(self) -> u32 {
+        self.0.get() - 1
     }
 }
 
-/// Removes the value at this place.
-pub(crate) fn take<T>(slab: &mut Slab<T>, index: u32) -> Option<T> {
-    slab.key_at(index).and_then(|key| slab.remove(key))
-}
-
-fn ms(count: u32) -> Duration {
-    Duration::from_millis(u64::from(count))
-}
+/// Time for which a client waits for a ticket: what reads it has ten times the bytes of its keys.
+const TICKET_WAIT: Duration = Duration::from_secs(2);

@@ -25,6 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-base", &[]),
     ("throng-proto", &[]),
     ("throng-pubsub", &["throng-proto"]),
+    ("throng-tls", &["throng-proto"]),
     ("throng-measure", &[]),
     ("throng-report", &[]),
     ("throng-driver", &[]),
@@ -97,8 +98,14 @@ const EDGES: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that never touch the outside world.
-const PURE: &[&str] =
-    &["throng-base", "throng-proto", "throng-pubsub", "throng-measure", "throng-report"];
+const PURE: &[&str] = &[
+    "throng-base",
+    "throng-proto",
+    "throng-tls",
+    "throng-pubsub",
+    "throng-measure",
+    "throng-report",
+];
 
 #[test]
 fn no_crate_knows_one_that_it_may_not_know() {

@@ -33,3 +33,18 @@ impl SelfSigned {
         Ok(Self { pair, fingerprint: fingerprint.join(":") })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{TlsServerConfig, TlsServerOptions};
+
+    #[test]
+    fn a_self_signed_certificate_serves_and_has_a_fingerprint() {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let signed = SelfSigned::new(&names).unwrap();
+        assert_eq!(signed.fingerprint.len(), 32 * 3 - 1);
+        assert!(TlsServerConfig::new(&TlsServerOptions::new(vec![signed.pair]), 0).is_ok());
+        assert!(SelfSigned::new(&["ä".to_owned()]).is_err());
+    }
+}

@@ -45,6 +45,26 @@ pub enum HandshakeCause {
     Local,
 }
 
+impl HandshakeCause {
+    /// Returns the name of the cause: `certificate_expired`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CertificateExpired => "certificate_expired",
+            Self::CertificateNotYetValid => "certificate_not_yet_valid",
+            Self::CertificateForOtherName => "certificate_for_other_name",
+            Self::CertificateUnknownIssuer => "certificate_unknown_issuer",
+            Self::CertificateRejected => "certificate_rejected",
+            Self::CertificateMissing => "certificate_missing",
+            Self::NoCommonVersion => "no_common_version",
+            Self::NoCommonCipher => "no_common_cipher",
+            Self::NoCommonProtocol => "no_common_protocol",
+            Self::AlertReceived(_) => "handshake_alert",
+            Self::PeerMisbehaved => "handshake_misbehaved",
+            Self::Local => "handshake_local",
+        }
+    }
+}
+
 impl HandshakeFailure {
     pub(crate) fn of(error: Error) -> TlsError {
         TlsError::Handshake(Box::new(Self { cause: cause(&error), text: error.to_string() }))

@@ -74,6 +74,5 @@ pub(crate) const TAG_BYTES: usize = 16;
 /// Most bytes of plaintext in a record: "The length MUST NOT exceed 2^14 bytes" (section 5.1).
 pub const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 
-/// Room that a receive buffer must have before the received bytes: a record that arrived in parts is
-/// opened elsewhere, and its plaintext is put there.
-pub const HEADROOM_BYTES: usize = PLAINTEXT_BYTES_MAX;
+/// Bytes of the longest record, of TLS 1.2: header, plaintext and what a cipher may add.
+pub const RECORD_BYTES_MAX: usize = HEADER_BYTES + PLAINTEXT_BYTES_MAX + 2048;

@@ -258,25 +258,17 @@ proptest! {
         let mut sealer = Sealer::new(client.half(Way::Send));
         sealer.data(pieces.iter().map(Vec::as_slice), &mut out).unwrap();
         let mut opener = Opener::new(server.half(Way::Receive));
-        let (mut part, mut plain) = (Vec::new(), Vec::new());
+        let (mut kept, mut plain) = (Vec::new(), Vec::new());
         for bytes in out.chunks(cut) {
-            let mut buffer = [&vec![0; HEADROOM_BYTES], bytes].concat();
-            let received = HEADROOM_BYTES..buffer.len();
-            let mut cursor = Cursor::new(&mut buffer, received);
-            while let Some(place) = cursor.next(&mut part, Phase::Open(suite.version())).unwrap() {
-                match place {
-                    Place::Buffer(at) => {
-                        let (_, text) = opener.open(cursor.bytes(at.clone())).unwrap();
-                        cursor.keep(at.start + text.start..at.start + text.end);
-                    }
-                    Place::Part(mut record) => {
-                        let (_, text) = opener.open(&mut record).unwrap();
-                        cursor.keep_part(&record[text]);
-                    }
-                }
+            let mut input = [&kept[..], bytes].concat();
+            let mut records = Records::new(&mut input);
+            while let Some(at) = records.next(Phase::Open(suite.version())).unwrap() {
+                let (_, text) = opener.open(records.bytes(at.clone())).unwrap();
+                records.keep(at.start + text.start..at.start + text.end);
             }
-            let stands = cursor.into_plain();
-            plain.extend_from_slice(&buffer[stands]);
+            let (opened, rest) = (records.plain_bytes(), records.rest_bytes());
+            plain.extend_from_slice(&input[..opened]);
+            kept = input[input.len() - rest..].to_vec();
         }
         prop_assert_eq!(plain, pieces.concat());
     }

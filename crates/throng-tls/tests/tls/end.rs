@@ -4,8 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use throng_base::Instant;
 use throng_tls::{
-    Established, HEADROOM_BYTES, ReceiveBuffer, Received, TlsClientConfig, TlsConn, TlsEnd,
-    TlsLimits, TlsPhase, TlsServerConfig, TlsTable,
+    Established, Opened, TlsClientConfig, TlsError, TlsKey, TlsServerConfig, TlsStatus, TlsTable,
 };
 
 /// End of a connection.
@@ -24,64 +23,73 @@ pub(crate) trait End {
 /// End with our record layer.
 pub(crate) struct Ours {
     pub table: TlsTable,
-    pub conn: TlsConn,
+    pub key: TlsKey,
     pub out: Vec<u8>,
     pub plain: Vec<u8>,
     pub established: Option<Established>,
-    pub end: Option<TlsEnd>,
     pub cost_us: u32,
     pub now: Instant,
-    buffer: Vec<u8>,
+    /// The incomplete record at the end of what was received.
+    pub incomplete: Vec<u8>,
 }
 
 impl Ours {
     pub(crate) fn client(config: &TlsClientConfig, offers_session: bool) -> Self {
         let (mut table, mut out) = (table(), Vec::new());
-        let conn = table.connect(config, offers_session, Instant::ZERO, &mut out).unwrap();
-        Self::new(table, conn, out)
+        let key = table.connect(config, offers_session, Instant::ZERO, &mut out);
+        Self::new(table, key, out)
     }
 
     pub(crate) fn server(config: &TlsServerConfig) -> Self {
         let mut table = table();
-        let conn = table.accept(config, Instant::ZERO).unwrap();
-        Self::new(table, conn, Vec::new())
+        let key = table.accept(config);
+        Self::new(table, key, Vec::new())
     }
 
-    fn new(table: TlsTable, conn: TlsConn, out: Vec<u8>) -> Self {
+    fn new(table: TlsTable, key: TlsKey, out: Vec<u8>) -> Self {
         Self {
             table,
-            conn,
+            key,
             out,
             plain: Vec::new(),
             established: None,
-            end: None,
             cost_us: 0,
             now: Instant::ZERO,
-            buffer: vec![0; HEADROOM_BYTES],
+            incomplete: Vec::new(),
         }
     }
 
     pub(crate) fn kind(&self) -> throng_tls::TlsHandshakeKind {
         self.established.as_ref().expect("the handshake is complete").kind
     }
+
+    pub(crate) fn failure(&self) -> Option<TlsError> {
+        match self.table.status(self.key) {
+            TlsStatus::Failed(error) => Some(error.clone()),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn is_finished(&self) -> bool {
+        self.table.status(self.key) == TlsStatus::Finished
+    }
+
+    pub(crate) fn seal(&mut self, data: &[u8]) -> Result<(), TlsError> {
+        self.table.seal(self.key, [data], &mut self.out)
+    }
 }
 
 impl End for Ours {
     fn receive(&mut self, bytes: &[u8]) {
-        self.buffer.truncate(HEADROOM_BYTES);
-        self.buffer.extend_from_slice(bytes);
-        let received = HEADROOM_BYTES..self.buffer.len();
-        let input = ReceiveBuffer { bytes: &mut self.buffer, received };
-        let Received { plain, established, wants_send, end, cost_us } =
-            self.table.receive(&mut self.conn, self.now, input, &mut self.out);
-        self.plain.extend_from_slice(&self.buffer[plain]);
+        self.incomplete.extend_from_slice(bytes);
+        let input = &mut self.incomplete;
+        let Opened { plain_bytes, incomplete_bytes, cost_us, established } =
+            self.table.open(self.key, self.now, input, &mut self.out);
+        self.plain.extend_from_slice(&input[..plain_bytes]);
+        input.drain(..input.len() - incomplete_bytes);
         if let Some(established) = established {
             self.established = Some(*established);
         }
-        if wants_send {
-            self.table.seal(&self.conn, [], &mut self.out).unwrap();
-        }
-        self.end = self.end.take().or(end);
         self.cost_us += cost_us;
     }
 
@@ -94,25 +102,25 @@ impl End for Ours {
     }
 
     fn write(&mut self, data: &[u8]) {
-        self.table.seal(&self.conn, [data], &mut self.out).unwrap();
+        self.seal(data).unwrap();
     }
 
     fn update_keys(&mut self) {
-        self.table.update_keys(&self.conn, &mut self.out).unwrap();
+        self.table.update_keys(self.key, true, &mut self.out).unwrap();
     }
 
     fn close(&mut self) {
-        self.table.close(&self.conn, &mut self.out);
+        self.table.finish(self.key, &mut self.out);
     }
 
     fn is_open(&self) -> bool {
-        self.conn.phase() == TlsPhase::Open
+        self.table.status(self.key) == TlsStatus::Open
     }
 }
 
 /// Returns an empty table whose clock begins now.
 pub(crate) fn table() -> TlsTable {
-    TlsTable::new(TlsLimits::default(), unix_now())
+    TlsTable::new(unix_now())
 }
 
 pub(crate) fn unix_now() -> Duration {

@@ -1,10 +1,10 @@
 //! Peers that break rules, and connections that are cut.
 
 use throng_base::Instant;
-use throng_tls::{Alert, HandshakeCause, Suite, TlsEnd, TlsError, TlsFault, TlsLimits, TlsPhase};
+use throng_tls::{Alert, HandshakeCause, Suite, TlsError, TlsFault, TlsStatus};
 
 use crate::certificates::Options;
-use crate::end::{End, Ours, exchange, unix_now};
+use crate::end::{End, Ours, exchange, table};
 use crate::rustls_end::{Theirs, client_config, server_config};
 
 /// Returns a connection of our two ends.
@@ -20,13 +20,13 @@ fn plaintext_at_a_tls_port_is_named_in_both_roles() {
     let options = Options::new();
     let mut server = Ours::server(&options.server());
     server.receive(b"GET / HTTP/1.1\r\n\r\n");
-    assert_eq!(server.end, Some(TlsEnd::Failed(TlsError::NotTls(*b"GET /"))));
-    assert_eq!((server.conn.phase(), server.out.len()), (TlsPhase::Gone, 0));
+    assert_eq!(server.failure(), Some(TlsError::NotTls(*b"GET /")));
+    assert_eq!(server.out, []);
     let mut client = Ours::client(&options.client(), false);
     client.receive(b"HTTP/1.1 400 Bad Request\r\n");
     let error = TlsError::NotTls(*b"HTTP/");
     assert_eq!(error.to_string(), "the peer does not speak TLS: its first bytes are \"HTTP/\"");
-    assert_eq!(client.end, Some(TlsEnd::Failed(error)));
+    assert_eq!(client.failure(), Some(error));
 }
 
 #[test]
@@ -35,20 +35,16 @@ fn a_connection_that_is_cut_is_truncated_and_one_that_is_closed_is_not() {
     let [mut client, mut server] = open(&options);
     client.write(b"all");
     exchange(&mut client, &mut server, usize::MAX);
-    assert_eq!(server.table.end_of_input(&server.conn), Err(TlsError::Truncated));
+    assert!(server.is_open(), "the end would be a truncation");
     client.close();
     client.close();
     exchange(&mut client, &mut server, usize::MAX);
-    assert_eq!(server.table.end_of_input(&server.conn), Ok(()));
-    assert_eq!(server.end, Some(TlsEnd::Closed));
+    assert!(server.is_finished());
     // The other direction is still open.
     server.write(b"answer");
     exchange(&mut client, &mut server, usize::MAX);
     assert_eq!(client.take_plain(), b"answer");
-    let sealed = client.table.seal(&client.conn, [&b"more"[..]], &mut Vec::new());
-    assert_eq!(sealed, Err(TlsError::NotOpen));
-    let mut waiting = Ours::server(&options.server());
-    assert_eq!(waiting.table.end_of_input(&waiting.conn), Err(TlsError::EndInHandshake));
+    assert_eq!(client.seal(b"more"), Err(TlsError::NotOpen));
 }
 
 #[test]
@@ -67,7 +63,7 @@ fn a_peer_is_told_of_its_mistake_by_the_right_alert() {
             let mut theirs = Theirs::client(&rustls_client);
             exchange(&mut theirs, &mut ours, usize::MAX);
             ours.receive(&record);
-            let Some(TlsEnd::Failed(error)) = &ours.end else { panic!("{record:?} is accepted") };
+            let Some(error) = ours.failure() else { panic!("{record:?} is accepted") };
             assert_eq!((error.alert(), error.fault()), (Some(alert), TlsFault::Peer));
             theirs.receive(&ours.take_sent());
             let seen = format!("{:?}", theirs.error);
@@ -86,22 +82,20 @@ fn a_peer_is_told_of_its_mistake_by_the_right_alert() {
 #[test]
 fn nothing_follows_a_fatal_alert() {
     let [mut client, mut server] = open(&Options::new());
-    client.receive(&[
-        23, 3, 3, 0, 30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0,
-    ]);
-    assert_eq!(
-        client.table.seal(&client.conn, [&b"x"[..]], &mut Vec::new()),
-        Err(TlsError::NotOpen)
-    );
+    client.receive(&[&[23, 3, 3, 0, 30][..], &[0; 30]].concat());
+    assert_eq!(client.seal(b"x"), Err(TlsError::NotOpen));
     server.receive(&client.take_sent());
-    let alert = TlsError::AlertReceived(Alert::BAD_RECORD_MAC);
-    assert_eq!(server.end, Some(TlsEnd::Failed(alert)));
-    assert_eq!(
-        server.table.seal(&server.conn, [&b"x"[..]], &mut Vec::new()),
-        Err(TlsError::NotOpen)
-    );
+    assert_eq!(server.failure(), Some(TlsError::AlertReceived(Alert::BAD_RECORD_MAC)));
+    assert_eq!(server.seal(b"x"), Err(TlsError::NotOpen));
     assert_eq!(server.out, []);
+}
+
+/// Returns why the handshake of an end failed.
+fn cause(end: &Ours) -> HandshakeCause {
+    match end.failure() {
+        Some(TlsError::Handshake(failure)) => failure.cause,
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
@@ -122,19 +116,13 @@ fn a_client_says_what_is_wrong_with_a_certificate() {
         (options.authority.sign(&["other.example"]), Cause::CertificateForOtherName),
         (stranger.sign(&["localhost"]), Cause::CertificateUnknownIssuer),
     ];
-    for (pair, cause) in table {
+    for (pair, expected) in table {
         options.server.pairs = vec![pair];
         let mut client = Ours::client(&options.client(), false);
         let mut server = Ours::server(&options.server());
         exchange(&mut client, &mut server, usize::MAX);
-        let Some(TlsEnd::Failed(TlsError::Handshake(failure))) = &client.end else {
-            panic!("{:?}", client.end)
-        };
-        assert_eq!(failure.cause, cause);
-        let Some(TlsEnd::Failed(TlsError::Handshake(failure))) = &server.end else {
-            panic!("{:?}", server.end)
-        };
-        assert!(matches!(failure.cause, Cause::AlertReceived(_)), "{failure:?}");
+        assert_eq!(cause(&client), expected);
+        assert!(matches!(cause(&server), Cause::AlertReceived(_)), "{:?}", server.failure());
     }
 }
 
@@ -142,13 +130,9 @@ fn a_client_says_what_is_wrong_with_a_certificate() {
 fn ends_that_have_nothing_in_common_say_what() {
     use HandshakeCause as Cause;
     let cause = |options: &Options| {
-        let mut client = Ours::client(&options.client(), false);
         let mut server = Ours::server(&options.server());
-        exchange(&mut client, &mut server, usize::MAX);
-        match server.end {
-            Some(TlsEnd::Failed(TlsError::Handshake(failure))) => failure.cause,
-            end => panic!("{end:?}"),
-        }
+        exchange(&mut Ours::client(&options.client(), false), &mut server, usize::MAX);
+        cause(&server)
     };
     let mut versions = Options::new();
     versions.client.max = throng_tls::TlsVersion::V12;
@@ -168,72 +152,46 @@ fn ends_that_have_nothing_in_common_say_what() {
 }
 
 #[test]
-fn handshakes_have_limits() {
-    let options = Options::new();
-    let limits = TlsLimits { handshakes_max: 2, handshake_bytes_max: 500, ..TlsLimits::default() };
-    let mut table = throng_tls::TlsTable::new(limits, unix_now());
-    let config = options.server();
-    let first = table.accept(&config, Instant::ZERO).unwrap();
-    let second = table.accept(&config, Instant::ZERO).unwrap();
-    assert_eq!(table.accept(&config, Instant::ZERO), Err(TlsError::TooManyHandshakes(2)));
-    assert!(!table.has_room());
-    table.remove(first);
-    assert!(table.has_room());
-    let due = table.deadline(&second);
-    assert_eq!(due.as_nanos(), 10_000_000_000);
-    assert_eq!(table.handle_timeout(&second, Instant::ZERO), Ok(()));
-    assert_eq!(table.handle_timeout(&second, due), Err(TlsError::HandshakeTimeout(10_000)));
-    table.remove(second);
-    let mut server = Ours::server(&config);
-    server.table = table;
-    server.conn = server.table.accept(&config, Instant::ZERO).unwrap();
-    // A handshake message that is longer than the limit, in records of 100 bytes.
-    for part in 0..6 {
-        let begin: &[u8] = if part == 0 { &[1, 0, 255, 0] } else { &[] };
-        let content = [begin, &vec![3; 100 - begin.len()][..]].concat();
-        server.receive(&[&[22, 3, 1, 0, 100][..], &content].concat());
+fn a_handshake_has_a_limit_of_bytes() {
+    let mut server = Ours::server(&Options::new().server());
+    // A message that is longer than the limit, in records of 16 kB.
+    for part in 0..5 {
+        assert_eq!((part, server.failure()), (part, None));
+        let begin: &[u8] = if part == 0 { &[1, 0, 255, 255] } else { &[] };
+        let content = [begin, &vec![3; 16_000 - begin.len()][..]].concat();
+        server.receive(&[&[22, 3, 1, 0x3e, 0x80][..], &content].concat());
     }
-    assert_eq!(server.end, Some(TlsEnd::Failed(TlsError::HandshakeTooLong(500))));
-    assert_eq!(server.conn.phase(), TlsPhase::Gone);
+    assert_eq!(server.failure(), Some(TlsError::HandshakeTooLong(65_536)));
+    assert_eq!(server.table.handshakes(), 0);
 }
 
 #[test]
-fn a_record_that_does_not_become_whole_has_a_deadline() {
+fn updates_without_end_are_a_flood_even_in_one_read() {
     let [mut client, mut server] = open(&Options::new());
-    client.write(&[7; 1_000]);
-    let bytes = client.take_sent();
-    server.receive(&bytes[..700]);
-    assert_eq!(server.table.counters().parts_bytes, 700);
-    let due = server.table.deadline(&server.conn);
-    assert_eq!(due.as_nanos(), 60_000_000_000);
-    server.receive(&bytes[700..701]);
-    assert_eq!(server.table.deadline(&server.conn), due, "a byte moves no deadline");
-    assert_eq!(
-        server.table.handle_timeout(&server.conn, due),
-        Err(TlsError::RecordTimeout(60_000))
-    );
-    server.receive(&bytes[701..]);
-    assert_eq!(server.table.counters().parts_bytes, 0);
-    assert_eq!(server.take_plain(), [7; 1_000]);
-    assert_eq!(server.table.deadline(&server.conn), Instant::FAR);
+    for _ in 0..40 {
+        client.update_keys();
+    }
+    server.receive(&client.take_sent());
+    assert_eq!(server.failure(), Some(TlsError::IdleRecords(32)));
+    assert_eq!(TlsError::IdleRecords(32).alert(), Some(Alert::UNEXPECTED_MESSAGE));
+    client.receive(&server.take_sent());
+    assert_eq!(client.failure(), Some(TlsError::AlertReceived(Alert::UNEXPECTED_MESSAGE)));
 }
 
 #[test]
-fn empty_records_are_a_flood() {
+fn a_forgotten_connection_leaves_nothing() {
     let options = Options::new();
-    let mut theirs = Theirs::client(&client_config(&options));
-    let mut server = Ours::server(&options.server());
-    exchange(&mut theirs, &mut server, usize::MAX);
-    // Warnings and user_canceled are without data, too; rustls cannot send them, so our end does.
-    let [client, mut server] = open(&options);
-    let mut table = client.table;
-    let mut out = Vec::new();
-    for _ in 0..40 {
-        table.update_keys(&client.conn, &mut out).unwrap();
+    let mut table = table();
+    let config = options.client();
+    let mut seen = std::collections::HashSet::new();
+    for _ in 0..10 {
+        let key = table.connect(&config, false, Instant::ZERO, &mut Vec::new());
+        seen.insert(key);
+        table.forget(key);
+        assert_eq!(table.handshakes(), 0);
+        assert_eq!(table.status(key), TlsStatus::Failed(&TlsError::NotOpen));
     }
-    server.receive(&out);
-    assert_eq!(server.end, Some(TlsEnd::Failed(TlsError::IdleRecords(32))));
-    assert_eq!(TlsError::IdleRecords(32).alert(), Some(Alert::UNEXPECTED_MESSAGE));
+    assert_eq!(seen.len(), 1, "a free key is used again");
 }
 
 /// A change in any byte of a handshake fails, or only makes the end wait. Nothing panics.
@@ -263,7 +221,7 @@ fn a_changed_handshake_never_opens_a_connection_with_other_keys() {
                 }
             }
             let both_open = client.is_open() && server.is_open() && at < passed;
-            let failed = client.end.is_some() || server.end.is_some();
+            let failed = client.failure().is_some() || server.failure().is_some();
             assert!(!both_open || failed || at >= passed, "{suite:?}: byte {at}");
         }
     }

@@ -1,6 +1,6 @@
 //! Key updates, and the limits of what a peer may send without data.
 
-use throng_tls::{Suite, TlsEnd, TlsError};
+use throng_tls::{Suite, TlsError};
 
 use crate::certificates::Options;
 use crate::end::{CUTS, End, Ours, exchange, talk};
@@ -108,5 +108,5 @@ fn more_than_32_updates_without_data_are_a_flood() {
         client.update_keys();
     }
     exchange(&mut client, &mut server, usize::MAX);
-    assert_eq!(server.end, Some(TlsEnd::Failed(TlsError::IdleRecords(32))));
+    assert_eq!(server.failure(), Some(TlsError::IdleRecords(32)));
 }

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use throng_tls::{Suite, TicketMaster, TlsEnd, TlsHandshakeKind, TlsVersion};
+use throng_tls::{Suite, TicketMaster, TlsHandshakeKind, TlsVersion};
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours};
@@ -41,17 +41,17 @@ impl Socket {
     }
 
     /// Receives and answers until the condition holds.
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Ours) -> bool) {
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&Ours) -> bool) {
         let begun = Instant::now();
         let mut buffer = [0; 4_096];
         loop {
             self.flush();
-            if is_so(&mut self.end) {
+            if is_so(&self.end) {
                 return;
             }
-            assert!(begun.elapsed() < PATIENCE, "not in time: {what}; {:?}", self.end.end);
+            assert!(begun.elapsed() < PATIENCE, "not in time: {what}; {:?}", self.end.failure());
             match self.stream.read(&mut buffer) {
-                Ok(0) => assert!(is_so(&mut self.end), "the end came before: {what}"),
+                Ok(0) => assert!(is_so(&self.end), "the end came before: {what}"),
                 Ok(length) => self.end.receive(&buffer[..length]),
                 Err(error) => assert!(
                     [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::TimedOut]
@@ -209,7 +209,7 @@ fn s_client_talks_updates_keys_and_resumes() {
                 server.expect("still here");
             }
             client.write("Q\n");
-            server.until("close_notify", |end| end.end == Some(TlsEnd::Closed));
+            server.until("close_notify", Ours::is_finished);
         }
     }
 }

@@ -3,7 +3,7 @@
 use throng_tls::{Suite, TicketMaster, TlsHandshakeKind, TlsServerConfig};
 
 use crate::certificates::{Options, VERSIONS};
-use crate::end::{Ours, exchange, talk};
+use crate::end::{End, Ours, exchange, talk};
 use crate::rustls_end::{Theirs, client_config, server_config};
 
 fn options_with_tickets() -> Options {
@@ -109,12 +109,17 @@ fn a_pool_keeps_the_newest_tickets_up_to_its_limit() {
 }
 
 #[test]
-fn what_waits_for_a_ticket_is_dropped_in_time() {
-    let options = Options::new();
-    let mut client = Ours::client(&options.client(), true);
-    exchange(&mut client, &mut Ours::server(&options.server()), usize::MAX);
-    let due = client.table.deadline(&client.conn);
-    assert_eq!(due.as_nanos(), 2_000_000_000);
-    client.table.handle_timeout(&client.conn, due).unwrap();
-    assert_eq!(client.table.deadline(&client.conn), throng_base::Instant::FAR);
+fn a_ticket_that_arrives_late_is_not_kept() {
+    let options = options_with_tickets();
+    let (client_config, server_config) = (options.client(), options.server());
+    for (waits_ms, tickets) in [(1_999, 1), (2_000, 0)] {
+        let mut client = Ours::client(&client_config, false);
+        let mut server = Ours::server(&server_config);
+        server.receive(&client.take_sent());
+        client.receive(&server.take_sent());
+        server.receive(&client.take_sent());
+        client.now += std::time::Duration::from_millis(waits_ms);
+        exchange(&mut client, &mut server, usize::MAX);
+        assert_eq!(client.table.counters().tickets_received, tickets);
+    }
 }
