@@ -25,6 +25,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-base", &[]),
     ("throng-proto", &[]),
     ("throng-pubsub", &["throng-proto"]),
+    ("throng-tls", &["throng-proto"]),
     ("throng-measure", &[]),
     ("throng-report", &[]),
     ("throng-driver", &[]),
@@ -115,6 +116,7 @@ const EDGES: &[(&str, &[&str])] = &[
 const PURE: &[&str] = &[
     "throng-base",
     "throng-proto",
+    "throng-tls",
     "throng-pubsub",
     "throng-measure",
     "throng-report",

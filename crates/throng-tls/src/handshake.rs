@@ -1,0 +1,115 @@
+//! The handshake of one connection, until its keys are agreed.
+
+mod backend;
+mod context;
+mod cost;
+mod failure;
+
+use rustls::client::UnbufferedClientConnection;
+use rustls::server::UnbufferedServerConnection;
+
+pub use self::backend::{Established, TlsHandshakeKind};
+pub(crate) use self::backend::{Finished, TicketReader};
+pub(crate) use self::context::{
+    KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
+};
+pub(crate) use self::cost::{CLIENT_FLIGHT_US, ECDSA_FLIGHT_US, RSA_FLIGHT_US};
+pub use self::failure::{HandshakeCause, HandshakeFailure};
+
+use self::backend::{Backend, Progress};
+use self::context::TrafficSecrets;
+use crate::record::Phase;
+use crate::{TlsClientConfig, TlsError, TlsServerConfig};
+
+/// Running handshake. It is dropped when it is complete.
+pub(crate) struct Handshake {
+    backend: Backend,
+    secrets: TrafficSecrets,
+    bytes: usize,
+    /// Cost of the step that makes our flight.
+    flight_cost_us: u32,
+}
+
+/// What a record did to a handshake.
+pub(crate) struct HandshakeStep {
+    pub cost_us: u32,
+    pub is_complete: bool,
+}
+
+impl Handshake {
+    /// Creates the handshake of a server, which waits for a client's first bytes.
+    pub(crate) fn server(config: &TlsServerConfig) -> Result<Self, TlsError> {
+        let connection = UnbufferedServerConnection::new(config.rustls.clone());
+        let connection = connection.map_err(HandshakeFailure::of)?;
+        Ok(Self::new(Backend::server(connection), config.flight_cost_us))
+    }
+
+    /// Creates the handshake of a client, and appends its first bytes.
+    pub(crate) fn client(
+        config: &TlsClientConfig,
+        offers_session: bool,
+        unix: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, TlsError> {
+        let mut guard = StepGuard::enter(unix, offers_session);
+        let (rustls, name) = (config.rustls.clone(), config.server_name.clone());
+        let connection = UnbufferedClientConnection::new(rustls, name);
+        let connection = connection.map_err(HandshakeFailure::of)?;
+        let mut this = Self::new(Backend::client(connection), CLIENT_FLIGHT_US);
+        this.backend.offer(&[], out).map_err(HandshakeFailure::of)?;
+        guard.move_secrets(&mut this.secrets);
+        Ok(this)
+    }
+
+    fn new(backend: Backend, flight_cost_us: u32) -> Self {
+        let secrets = TrafficSecrets::default();
+        Self { backend, secrets, bytes: 0, flight_cost_us }
+    }
+
+    /// Returns what is known about the next record.
+    pub(crate) const fn phase(&self) -> Phase {
+        if self.bytes == 0 { Phase::First } else { Phase::Handshake }
+    }
+
+    /// Gives rustls one record.
+    pub(crate) fn step(
+        &mut self,
+        record: &[u8],
+        unix: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<HandshakeStep, TlsError> {
+        self.bytes += record.len();
+        if self.bytes > HANDSHAKE_BYTES_MAX {
+            return Err(TlsError::HandshakeTooLong(HANDSHAKE_BYTES_MAX));
+        }
+        // A session was offered, or not, when the handshake began.
+        let mut guard = StepGuard::enter(unix, false);
+        let before = out.len();
+        let progress = self.backend.offer(record, out).map_err(HandshakeFailure::of)?;
+        guard.move_secrets(&mut self.secrets);
+        let is_complete = progress == Progress::Complete;
+        let made_flight = out.len() > before || is_complete;
+        let cost_us = if made_flight { self.flight_cost_us } else { cost::RECORD_US };
+        if made_flight {
+            // The rest of a server's handshake is cheap.
+            self.flight_cost_us = self.backend.rest_cost_us();
+        }
+        Ok(HandshakeStep { cost_us, is_complete })
+    }
+
+    /// Lets rustls tell the peer that its record is wrong, with the keys that it has now.
+    pub(crate) fn refuse(&mut self, error: &TlsError, unix: u64, out: &mut Vec<u8>) {
+        if !matches!(error, TlsError::NotTls(_)) {
+            let _guard = StepGuard::enter(unix, false);
+            let _ = self.backend.offer(&[0xff, 3, 3, 0xff, 0xff], out);
+        }
+    }
+
+    /// Takes the keys out of a complete handshake.
+    pub(crate) fn finish(self) -> Result<Finished, TlsError> {
+        self.backend.finish(&self.secrets)
+    }
+}
+
+/// Most bytes that a peer may send in a handshake: room for long chains of certificates.
+const HANDSHAKE_BYTES_MAX: usize = 64 << 10;

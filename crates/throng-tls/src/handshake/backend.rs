@@ -1,0 +1,258 @@
+//! The only file that knows how rustls 0.23 is driven. Version 0.24 has no unbuffered API: it will
+//! need another form of this file.
+//!
+//! The rule that closes three traps of 0.23: rustls is offered one record at a time, what was
+//! offered is kept until rustls discards it, and nothing is offered after `WriteTraffic`. Otherwise
+//! rustls would read a KeyUpdate that arrived with the last message of the handshake, its answer
+//! would be lost, or a peer could make it panic.
+
+use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
+use rustls::kernel::KernelConnection;
+use rustls::server::UnbufferedServerConnection;
+use rustls::unbuffered::{ConnectionState, EncodeError, EncodeTlsData, UnbufferedStatus};
+use rustls::{
+    AlertDescription, CommonState, ConnectionTrafficSecrets, Error, ExtractedSecrets, HandshakeKind,
+};
+use zeroize::Zeroizing;
+
+use super::context::{StepGuard, TrafficSecrets};
+use super::cost;
+use super::failure::HandshakeFailure;
+use crate::TlsError;
+use crate::config::suite_of;
+use crate::key_schedule::SECRET_BYTES_MAX;
+use crate::keys::{HalfMaterial, KeyMaterial};
+use crate::suite::{Suite, TlsVersion};
+
+/// Handshake of rustls, and what it was offered.
+pub(super) struct Backend {
+    machine: Machine,
+    /// Records that rustls has seen and not discarded.
+    offered: Vec<u8>,
+}
+
+enum Machine {
+    Client(UnbufferedClientConnection),
+    Server(UnbufferedServerConnection),
+}
+
+/// How far a handshake is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    Blocked,
+    Complete,
+}
+
+/// How a handshake went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TlsHandshakeKind {
+    /// A full handshake.
+    Full,
+    /// A full handshake with one more round trip: the server wanted another group for the key.
+    Retried,
+    /// A session was resumed.
+    Resumed,
+}
+
+/// What a handshake agreed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Established {
+    /// Version and cipher.
+    pub suite: Suite,
+    /// Full or resumed.
+    pub kind: TlsHandshakeKind,
+    /// Protocol that was agreed by ALPN.
+    pub alpn: Option<Vec<u8>>,
+    /// The peer showed a certificate, now or when the session that was resumed began.
+    pub has_peer_certificate: bool,
+}
+
+/// Complete handshake.
+pub(crate) struct Finished {
+    pub is_client: bool,
+    pub agreed: KeyMaterial,
+    pub established: Established,
+    /// What reads the tickets of a server.
+    pub tickets: Option<Box<TicketReader>>,
+}
+
+impl Backend {
+    pub(super) fn client(connection: UnbufferedClientConnection) -> Self {
+        Self { machine: Machine::Client(connection), offered: Vec::new() }
+    }
+
+    pub(super) fn server(connection: UnbufferedServerConnection) -> Self {
+        Self { machine: Machine::Server(connection), offered: Vec::new() }
+    }
+
+    /// Gives rustls one more record, and appends what it sends to `out`: after an error its alert.
+    pub(super) fn offer(&mut self, record: &[u8], out: &mut Vec<u8>) -> Result<Progress, Error> {
+        self.offered.extend_from_slice(record);
+        loop {
+            match self.advance(out) {
+                Ok(None) => {}
+                Ok(Some(Progress::Complete)) if !self.offered.is_empty() => {
+                    return Err(Error::General("bytes are left of the last message".into()));
+                }
+                Ok(Some(progress)) => return Ok(progress),
+                Err(error) => {
+                    // rustls has nothing to read here: it first gives back what it wants to send.
+                    while self.common().wants_write() && matches!(self.advance(out), Ok(None)) {}
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    fn advance(&mut self, out: &mut Vec<u8>) -> Result<Option<Progress>, Error> {
+        let (discard, result) = match &mut self.machine {
+            Machine::Client(client) => settle(client.process_tls_records(&mut self.offered), out),
+            Machine::Server(server) => settle(server.process_tls_records(&mut self.offered), out),
+        };
+        self.offered.drain(..discard);
+        result
+    }
+
+    fn common(&self) -> &CommonState {
+        match &self.machine {
+            Machine::Client(client) => client,
+            Machine::Server(server) => server,
+        }
+    }
+
+    /// Returns the cost of what follows our flight.
+    pub(super) fn rest_cost_us(&self) -> u32 {
+        match self.machine {
+            Machine::Client(_) => cost::CLIENT_FLIGHT_US,
+            Machine::Server(_) => cost::CLIENT_CERTIFICATE_US,
+        }
+    }
+
+    /// Takes the keys, and drops what rustls kept. Fails if the keys are not those of the secrets
+    /// that it reported: a later key update would be wrong.
+    pub(super) fn finish(self, secrets: &TrafficSecrets) -> Result<Finished, TlsError> {
+        let common = self.common();
+        let established = established(common)?;
+        let (is_client, extracted, kernel) = match self.machine {
+            Machine::Client(client) => {
+                let (extracted, kernel) =
+                    client.dangerous_into_kernel_connection().map_err(HandshakeFailure::of)?;
+                (true, extracted, Some(kernel))
+            }
+            Machine::Server(server) => {
+                let (extracted, _) =
+                    server.dangerous_into_kernel_connection().map_err(HandshakeFailure::of)?;
+                (false, extracted, None)
+            }
+        };
+        let suite = established.suite;
+        let (ours, theirs) = match is_client {
+            true => (&secrets.client, &secrets.server),
+            false => (&secrets.server, &secrets.client),
+        };
+        let ExtractedSecrets { tx, rx } = extracted;
+        let agreed = KeyMaterial {
+            suite,
+            send: half(suite, ours.bytes(), &tx)?,
+            receive: half(suite, theirs.bytes(), &rx)?,
+        };
+        // TLS 1.2 sends its tickets in the handshake.
+        let tickets = kernel.filter(|_| suite.version() == TlsVersion::V13);
+        let tickets = tickets.map(|kernel| Box::new(TicketReader(kernel)));
+        Ok(Finished { is_client, agreed, established, tickets })
+    }
+}
+
+/// Handles what rustls reports. Returns the bytes to discard, and how far the handshake is, unless
+/// it goes on at once.
+fn settle<Data>(
+    status: UnbufferedStatus<'_, '_, Data>,
+    out: &mut Vec<u8>,
+) -> (usize, Result<Option<Progress>, Error>) {
+    let result = match status.state {
+        Ok(ConnectionState::EncodeTlsData(mut data)) => encode(&mut data, out).map(|()| None),
+        Ok(ConnectionState::TransmitTlsData(data)) => {
+            data.done();
+            Ok(None)
+        }
+        Ok(ConnectionState::BlockedHandshake) => Ok(Some(Progress::Blocked)),
+        Ok(ConnectionState::WriteTraffic(_)) => Ok(Some(Progress::Complete)),
+        Ok(ConnectionState::PeerClosed | ConnectionState::Closed) => {
+            Err(Error::AlertReceived(AlertDescription::CloseNotify))
+        }
+        Ok(_) => Err(Error::General("data in the handshake".into())),
+        Err(error) => Err(error),
+    };
+    (status.discard, result)
+}
+
+fn encode<Data>(data: &mut EncodeTlsData<'_, Data>, out: &mut Vec<u8>) -> Result<(), Error> {
+    let Err(EncodeError::InsufficientSize(size)) = data.encode(&mut []) else {
+        return Err(Error::General("a message of no bytes".into()));
+    };
+    let begin = out.len();
+    out.resize(begin + size.required_size, 0);
+    let wrong = |_| Error::General("a message longer than it said".into());
+    data.encode(&mut out[begin..]).map_err(wrong).map(drop)
+}
+
+fn established(common: &CommonState) -> Result<Established, TlsError> {
+    let suite = common.negotiated_cipher_suite().and_then(|suite| suite_of(suite.suite()));
+    let kind = match common.handshake_kind() {
+        Some(HandshakeKind::Resumed) => TlsHandshakeKind::Resumed,
+        Some(HandshakeKind::FullWithHelloRetryRequest) => TlsHandshakeKind::Retried,
+        Some(HandshakeKind::Full) | None => TlsHandshakeKind::Full,
+    };
+    Ok(Established {
+        suite: suite.ok_or(TlsError::KeysDiffer)?,
+        kind,
+        alpn: common.alpn_protocol().map(<[u8]>::to_vec),
+        has_peer_certificate: common.peer_certificates().is_some(),
+    })
+}
+
+/// Returns the keys of a direction, after a comparison of what rustls uses with what follows from
+/// the secret that it reported.
+fn half(
+    suite: Suite,
+    secret: &[u8],
+    (seq, keys): &(u64, ConnectionTrafficSecrets),
+) -> Result<HalfMaterial, TlsError> {
+    let (key, iv) = match keys {
+        ConnectionTrafficSecrets::Aes128Gcm { key, iv }
+        | ConnectionTrafficSecrets::Aes256Gcm { key, iv }
+        | ConnectionTrafficSecrets::Chacha20Poly1305 { key, iv } => (key.as_ref(), iv.as_ref()),
+        _ => return Err(TlsError::KeysDiffer),
+    };
+    if key.len() != suite.key_bytes() {
+        return Err(TlsError::KeysDiffer);
+    }
+    if suite.version() == TlsVersion::V13 {
+        if secret.len() != suite.secret_bytes() {
+            return Err(TlsError::KeysDiffer);
+        }
+        let half = HalfMaterial::from_secret(suite, secret, *seq);
+        let is_same = half.key[..key.len()] == *key && half.iv == *iv;
+        return if is_same { Ok(half) } else { Err(TlsError::KeysDiffer) };
+    }
+    let mut half = HalfMaterial {
+        secret: Zeroizing::new([0; SECRET_BYTES_MAX]),
+        key: Zeroizing::new([0; 32]),
+        iv: iv.try_into().map_err(|_| TlsError::KeysDiffer)?,
+        seq: *seq,
+    };
+    half.key[..key.len()].copy_from_slice(key);
+    Ok(half)
+}
+
+/// What rustls keeps of a client for the tickets of its server: 1.5 kB.
+pub(crate) struct TicketReader(KernelConnection<ClientConnectionData>);
+
+impl TicketReader {
+    /// Gives rustls the body of a ticket, which puts it into the pool of its configuration.
+    pub(crate) fn read(mut self: Box<Self>, body: &[u8], unix: u64) -> Result<(), TlsError> {
+        let _guard = StepGuard::enter(unix, false);
+        let read = self.0.handle_new_session_ticket(body);
+        read.map_err(|_| TlsError::Malformed("a ticket"))
+    }
+}

@@ -1,0 +1,160 @@
+//! What a step of a handshake may read and writes beside its connection. rustls passes no argument
+//! through to the traits that ask for it, so it stands in a slot of the thread for one step.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::KeyLog;
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
+use zeroize::Zeroize;
+
+use crate::key_schedule::SECRET_BYTES_MAX;
+
+/// Receiver of the lines of a key log, in the format that Wireshark reads.
+pub(crate) type KeyLogSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// First traffic secrets of both directions, as rustls reports them.
+#[derive(Default)]
+pub(crate) struct TrafficSecrets {
+    pub client: LoggedSecret,
+    pub server: LoggedSecret,
+}
+
+/// Secret of one direction; empty if none was reported.
+pub(crate) struct LoggedSecret {
+    bytes: [u8; SECRET_BYTES_MAX],
+    length: usize,
+}
+
+impl Default for LoggedSecret {
+    fn default() -> Self {
+        Self { bytes: [0; SECRET_BYTES_MAX], length: 0 }
+    }
+}
+
+impl LoggedSecret {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn set(&mut self, secret: &[u8]) {
+        self.zeroize();
+        self.length = secret.len().min(SECRET_BYTES_MAX);
+        self.bytes[..self.length].copy_from_slice(&secret[..self.length]);
+    }
+}
+
+impl Zeroize for LoggedSecret {
+    fn zeroize(&mut self) {
+        self.bytes.zeroize();
+        self.length = 0;
+    }
+}
+
+impl Drop for LoggedSecret {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
+}
+
+struct Step {
+    unix_secs: u64,
+    offers_session: bool,
+    secrets: TrafficSecrets,
+}
+
+thread_local! {
+    static STEP: RefCell<Option<Step>> = const { RefCell::new(None) };
+}
+
+/// Guard of a step: the slot is empty when it is dropped, be it by a panic.
+pub(crate) struct StepGuard(());
+
+impl StepGuard {
+    /// Fills the slot.
+    pub(crate) fn enter(unix_secs: u64, offers_session: bool) -> Self {
+        let secrets = TrafficSecrets::default();
+        STEP.set(Some(Step { unix_secs, offers_session, secrets }));
+        Self(())
+    }
+
+    /// Moves the secrets that the step reported to the state of its handshake.
+    pub(crate) fn move_secrets(&mut self, to: &mut TrafficSecrets) {
+        STEP.with_borrow_mut(|step| {
+            let Some(step) = step else { return };
+            for (from, to) in [
+                (&mut step.secrets.client, &mut to.client),
+                (&mut step.secrets.server, &mut to.server),
+            ] {
+                if from.length > 0 {
+                    to.set(from.bytes());
+                    from.zeroize();
+                }
+            }
+        });
+    }
+}
+
+impl Drop for StepGuard {
+    fn drop(&mut self) {
+        STEP.set(None);
+    }
+}
+
+/// Reports whether the connection of this step offers to resume a session.
+pub(crate) fn offers_session() -> bool {
+    STEP.with_borrow(|step| step.as_ref().is_some_and(|step| step.offers_session))
+}
+
+/// Returns the seconds of Unix at this step.
+pub(crate) fn unix_secs() -> Option<u64> {
+    STEP.with_borrow(|step| step.as_ref().map(|step| step.unix_secs))
+}
+
+/// Clock of rustls: the time that the caller of the step passed.
+#[derive(Debug)]
+pub(crate) struct StepClock;
+
+impl TimeProvider for StepClock {
+    fn current_time(&self) -> Option<UnixTime> {
+        unix_secs().map(|secs| UnixTime::since_unix_epoch(Duration::from_secs(secs)))
+    }
+}
+
+/// Key log of rustls, the only way to its traffic secrets. It passes all secrets on to `sink`.
+pub(crate) struct SecretCatcher {
+    pub sink: Option<KeyLogSink>,
+}
+
+impl fmt::Debug for SecretCatcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretCatcher")
+    }
+}
+
+impl KeyLog for SecretCatcher {
+    fn log(&self, label: &str, client_random: &[u8], secret: &[u8]) {
+        STEP.with_borrow_mut(|step| match (step, label) {
+            (Some(step), CLIENT) => step.secrets.client.set(secret),
+            (Some(step), SERVER) => step.secrets.server.set(secret),
+            _ => {}
+        });
+        if let Some(sink) = &self.sink {
+            sink(&format!("{label} {} {}", hex(client_random), hex(secret)));
+        }
+    }
+
+    fn will_log(&self, label: &str) -> bool {
+        self.sink.is_some() || [CLIENT, SERVER].contains(&label)
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const CLIENT: &str = "CLIENT_TRAFFIC_SECRET_0";
+const SERVER: &str = "SERVER_TRAFFIC_SECRET_0";
