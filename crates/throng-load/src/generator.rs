@@ -42,7 +42,7 @@ use throng_proto::HeldBudget;
 use throng_proto::websocket::{Scratch, WebSocketLimits};
 
 pub use crate::user::{
-    ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession, WebSocket,
+    ConnectFailure, ErrorKind, IterationEnd, RESTART_PAUSE, User, UserEvent, UserSession,
 };
 pub use config::GeneratorConfig;
 pub use core_stats::CoreStats;
@@ -61,10 +61,9 @@ use crate::cues::{CueWaiters, GroupOpening};
 use crate::held::{MESSAGE_BYTES_MAX, held_bytes_max};
 use crate::peers::PeerOrder;
 use crate::program::{LimitScope, RateLimit};
-use crate::protocols::{http, ws};
 use crate::scenario::Model;
 use crate::schedule::{MachineShare, RateClock};
-use crate::user::{Encoder, Input, MEMORY_BYTES, Payload, TraceEvent, is_done};
+use crate::user::{Encoder, Input, MEMORY_BYTES, is_done};
 use config::{RunPhase, RunState};
 use departures::Departures;
 use error_samples::ErrorSamples;
@@ -72,6 +71,7 @@ use followed::Followed;
 use probes::Probes;
 use starts::{DueAction, Starts};
 use tracer::Tracer;
+use users::ReceivingUser;
 
 /// Messages from the control thread to a core, and between cores.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Generator {
         self.stats.counters.users_started += 1;
         self.stats.lag.record_us(cx.now().micros_since(due));
         let user = User::new(number, class as u16, self.run.config.seed, due);
-        let key = cx.insert(UserSession::Raw, user);
+        let key = cx.insert(UserSession::Unconnected, user);
         self.starts.started(id, key.index());
         cx.notify(key);
     }
@@ -449,21 +449,7 @@ impl<D: GeneratorDriver> App<D> for Generator {
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: UserEvent<'_>) {
-        let input = match event {
-            UserEvent::Bytes(bytes) => {
-                self.trace(conn, TraceEvent::Received(Payload::Bytes(bytes)));
-                Input::Bytes(bytes)
-            }
-            UserEvent::WebSocket(event) => return self.websocket_event(conn, event),
-            UserEvent::Http(event) => http::input::of(event),
-            UserEvent::UpgradeViolated(violation, head) => {
-                self.step(conn, ws::input::violation(violation, Some(&head)));
-                return;
-            }
-            UserEvent::UpgradeRefused(answer, body) => Input::Refused(answer, body),
-            UserEvent::HeartbeatDue => Input::HeartbeatDue,
-        };
-        self.step(conn, input);
+        event.receive(&mut ReceivingUser { generator: self, conn });
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {

@@ -23,6 +23,7 @@ mod message;
 mod message_rule;
 mod message_sum;
 mod op;
+mod protocol_op;
 mod step_index;
 mod step_origin;
 mod table_index;
@@ -32,15 +33,6 @@ mod trial;
 mod unread;
 mod unsendable;
 
-pub use crate::protocols::http::request::{
-    FieldCapture, HttpExpectation, HttpRequest, RequestTraits, StatusCaptures, Statuses,
-};
-pub(crate) use crate::protocols::http::request::{HttpDifference, message_of};
-pub use crate::protocols::phoenix::channel_request::{
-    ChannelRequest, ChannelRequestKind, TopicTemplate,
-};
-pub use crate::protocols::phoenix::event_pattern::EventPattern;
-pub use crate::protocols::ws::handshake::Handshake;
 pub use crate::scenario::{
     Broadcast, DataTable, OnError, Probe, Protocol, Template, Variable, VariableScope,
 };
@@ -59,6 +51,7 @@ pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub(crate) use message_rule::MessageRule;
 pub use op::{CloseAction, Frame, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
+pub(crate) use protocol_op::ProtocolOp;
 pub use step_index::StepIndex;
 pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
@@ -68,12 +61,16 @@ pub use trial::STAY_SPAN;
 pub use unread::UnreadMessages;
 pub(crate) use unsendable::UnsendablePart;
 
+use std::any::Any;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Prng;
 pub(crate) use throng_base::time::nanos;
 
+use crate::protocols::phoenix::channel_request::TopicTemplate;
+use crate::protocols::ws::handshake::Handshake;
 use crate::schedule::UserNumbers;
 use dialogue::Dialogue;
 
@@ -102,8 +99,7 @@ pub struct Program {
     /// Rules of all classes, class after class.
     rules: Vec<MessageRule>,
     topics: Vec<TopicTemplate>,
-    requests: Vec<ChannelRequest>,
-    http_requests: Vec<HttpRequest>,
+    protocol_ops: Vec<Arc<dyn ProtocolOp>>,
     probe: Option<Probe>,
     tables: Vec<DataTable>,
     sent_parts: Vec<SentPart>,
@@ -246,7 +242,7 @@ impl Program {
     }
 
     /// Returns the upgrade request of an [`Op::Connect`].
-    pub fn handshake(&self, index: u32) -> &Handshake {
+    pub(crate) fn handshake(&self, index: u32) -> &Handshake {
         &self.handshakes[index as usize]
     }
 
@@ -281,9 +277,7 @@ impl Program {
     pub(crate) fn message_rule(&self, pc: u32) -> Option<&MessagePattern> {
         match self.op(pc) {
             Op::ExpectMessage { pattern, .. } => Some(self.pattern(pattern)),
-            Op::Request { request } => self.request(request).response.as_ref(),
-            Op::Http { request } => self.http_request(request).expected.body.as_ref(),
-            _ => None,
+            _ => self.protocol_op(pc)?.response(),
         }
     }
 
@@ -294,18 +288,24 @@ impl Program {
         self.bytes_pattern(pattern).missing_capture(answer)
     }
 
-    /// Returns the request of an [`Op::Request`].
-    pub fn request(&self, index: u32) -> &ChannelRequest {
-        &self.requests[index as usize]
+    /// Returns the op at `pc`, if it is one of a protocol.
+    pub(crate) fn protocol_op(&self, pc: u32) -> Option<&dyn ProtocolOp> {
+        let Op::OfProtocol { index } = self.op(pc) else { return None };
+        Some(&*self.protocol_ops[index as usize])
     }
 
-    /// Returns the request of an [`Op::Http`].
-    pub fn http_request(&self, index: u32) -> &HttpRequest {
-        &self.http_requests[index as usize]
+    /// Returns the op at `pc`, if it is of this type of a protocol.
+    pub(crate) fn op_of<T: ProtocolOp>(&self, pc: u32) -> Option<&T> {
+        (self.protocol_op(pc)? as &dyn Any).downcast_ref()
     }
 
-    /// Returns the topic of a [`ChannelRequest`].
-    pub fn topic(&self, index: u16) -> &TopicTemplate {
+    /// Reports whether the op at `pc` opens a connection for its request, if there is none.
+    pub(crate) fn opens_connection(&self, pc: u32) -> bool {
+        matches!(self.facts[pc as usize].role, OpRole::Asks { .. })
+    }
+
+    /// Returns the topic of a request of Phoenix Channels.
+    pub(crate) fn topic(&self, index: u16) -> &TopicTemplate {
         &self.topics[usize::from(index)]
     }
 

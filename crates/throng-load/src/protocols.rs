@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `<name>.rs` | `PROTOCOL`: what others must know of it; `SCHEME`, if it has its own |
 //! | `<name>/steps.rs` | `OF_USER` and `OF_RULE`: the steps that its users may take |
+//! | `<name>/session.rs` | the session that reads its bytes, if it has its own |
 //! | `<name>/input.rs` | answers, faults and what comes unasked, and what a user does then |
 //! | `<name>/starter.yaml` | the first scenario, which `throng init` writes |
 //!
@@ -11,19 +12,20 @@
 
 /// Gives the rows of all protocols to another macro.
 ///
-/// A row has the protocol, its module, and its scheme unless that is another protocol's. The first
-/// protocol of a scheme is the one of a target for which a scenario names none.
+/// A row has the protocol and its module, its scheme unless that is another protocol's, and its
+/// session unless another protocol's session reads its bytes. The first protocol of a scheme is the
+/// one of a target for which a scenario names none.
 macro_rules! with_protocols {
     ($make:ident) => {
         $make! {
             /// Any bytes over TCP.
-            Tcp = tcp, scheme Tcp;
+            Tcp = tcp, scheme Tcp, session Tcp;
             /// Messages over WebSocket.
-            Ws = ws, scheme Ws;
+            Ws = ws, scheme Ws, session Ws;
             /// Phoenix Channels over WebSocket.
             Phoenix = phoenix;
             /// HTTP/1.1 requests.
-            Http = http, scheme Http;
+            Http = http, scheme Http, session Http;
         }
     };
 }
@@ -32,18 +34,21 @@ pub(crate) use with_protocols;
 pub(crate) mod http;
 pub(crate) mod input;
 pub(crate) mod phoenix;
+pub(crate) mod session;
 pub(crate) mod tcp;
 pub(crate) mod ws;
 
 use std::ops::Deref;
 
-use crate::program::LimitedAction;
+use crate::program::{IncomingMessage, LimitedAction};
 use crate::user::UserSession;
+use crate::user::context::{StepOutcome, UserContext};
+use input::Receiver;
 
 macro_rules! protocols {
     ($(
         $(#[doc = $doc:literal])+
-        $protocol:ident = $module:ident $(, scheme $scheme:ident)?;
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?;
     )+) => {
         /// Protocol of a connection. It decides the valid steps.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,8 +106,8 @@ pub struct ClientProtocol {
     pub messages: MessageForm,
     /// Creates the session of a new connection, which reads its bytes.
     pub(crate) session: fn() -> UserSession,
-    /// Answer that opens a connection after TCP; `None` if TCP alone opens it.
-    pub handshake: Option<&'static str>,
+    /// What it makes of a WebSocket; `None` if it has its own bytes on TCP.
+    pub(crate) over_websocket: Option<OverWebSocket>,
     /// True if its first request opens the connection: it has no step `connect`.
     pub opens_itself: bool,
     /// Keys of its step `connect`.
@@ -123,6 +128,15 @@ pub struct ClientProtocol {
 
 /// What a user expects whose connection is not established.
 pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
+
+/// What a protocol makes of a WebSocket.
+#[derive(Debug)]
+pub(crate) struct OverWebSocket {
+    /// Handles a message that arrived, which is counted.
+    pub(crate) message_received: fn(&mut dyn Receiver, IncomingMessage<'_>),
+    /// Sends a heartbeat of its own, at the moment that it has set in the session.
+    pub(crate) heartbeat_due: fn(&mut UserContext<'_>) -> StepOutcome,
+}
 
 /// Form of what users send and receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +184,12 @@ pub(crate) enum PathPlace {
     Request,
 }
 
-/// Traffic that measures what a machine can do. Its server is throng's own.
+/// Traffic that measures what a machine can do. Its server is throng's own. A protocol that throng
+/// has no server for is calibrated with the traffic of another, the most similar one.
 #[derive(Debug)]
 pub struct CalibrationTraffic {
+    /// Name of the protocol of this traffic.
+    pub protocol: &'static str,
     /// Target, in which `@` stands for the address of the server.
     pub target: &'static str,
     /// First steps of a user, after which it may send.
@@ -227,6 +244,14 @@ impl Protocol {
     /// Returns the scheme of the protocol's targets.
     pub const fn scheme(self) -> Scheme {
         self.row().scheme
+    }
+
+    /// Returns the answer that opens a connection after TCP; `None` if TCP alone opens it.
+    pub const fn handshake(self) -> Option<&'static str> {
+        match self.row().over_websocket {
+            Some(_) => Some(ws::UPGRADED),
+            None => None,
+        }
     }
 
     /// Returns the protocol's name in a scenario.

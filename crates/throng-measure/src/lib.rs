@@ -83,7 +83,7 @@ pub use latency_total::LatencyTotal;
 pub use limit::Limit;
 pub use limit_use::LimitUse;
 pub use metric::{Metric, ProcessMetric};
-pub use operation::{Operation, OperationCounts, PerOperation};
+pub use operation::{Operation, OperationCounting, OperationCounts, PerOperation};
 pub use operation_times::OperationTimes;
 pub use percentile::Percentile;
 pub use probe::ProbeReport;

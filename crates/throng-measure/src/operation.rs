@@ -31,6 +31,17 @@ pub struct OperationCounts {
     pub without_answer: u64,
 }
 
+/// Functions that count one operation more.
+#[derive(Clone, Copy, Debug)]
+pub struct OperationCounting {
+    /// Counts one that begins.
+    pub started: fn(&mut LoadCounters),
+    /// Counts one that ended otherwise than expected.
+    pub failed: fn(&mut LoadCounters),
+    /// Counts one without an end when its user is stopped.
+    pub waiting: fn(&mut LoadCounters),
+}
+
 impl OperationCounts {
     /// Reports whether each operation that began has ended in exactly one way.
     pub fn is_closed(&self) -> bool {
@@ -94,6 +105,15 @@ macro_rules! operations {
                 }
             }
 
+            /// Returns the functions that count it; `None` if it is not counted.
+            pub const fn counting(self) -> Option<OperationCounting> {
+                match self {
+                    $( Self::$operation => operations!(
+                        @counting $($started $failed $waiting)?
+                    ), )+
+                }
+            }
+
             /// Returns the counter of those that ended as expected; `None` if it is not counted.
             pub const fn ok_mut(self, counters: &mut LoadCounters) -> Option<&mut u64> {
                 match self { $( Self::$operation => operations!(@ok counters $(, $ok)?), )+ }
@@ -102,6 +122,14 @@ macro_rules! operations {
     };
     (@ok $counters:ident) => { None };
     (@ok $counters:ident, $ok:ident) => { Some(&mut $counters.$ok) };
+    (@counting) => { None };
+    (@counting $started:ident $failed:ident $waiting:ident) => {
+        Some(OperationCounting {
+            started: |counters| counters.$started += 1,
+            failed: |counters| counters.$failed += 1,
+            waiting: |counters| counters.$waiting += 1,
+        })
+    };
     (@counts $counters:ident) => { None };
     (@counts $c:ident, $started:ident $ok:ident $failed:ident $waiting:ident $($other:ident)?) => {
         Some(OperationCounts {

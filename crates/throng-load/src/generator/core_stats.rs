@@ -211,17 +211,24 @@ impl CoreStats {
     }
 
     /// Counts an operation that ended as expected and records its latency.
-    pub(super) fn count_done(&mut self, operation: Operation, from: Instant, timing: AnswerTiming) {
+    pub(super) fn count_done(
+        &mut self,
+        operation: Operation,
+        (from, timing): (Instant, AnswerTiming),
+        class: u16,
+    ) {
         self.record(operation, from, timing);
         let Some(ok) = operation.ok_mut(&mut self.counters) else { return };
         *ok += 1;
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.joined += u64::from(operation == Operation::Join);
+        let of_class = &mut self.classes[usize::from(class)];
+        of_class.messages_answered += u64::from(operation == Operation::Message);
     }
 
-    /// Counts a connection for HTTP requests. Where it is a connect of the scenario, records its
+    /// Counts a connection that a request has opened. Where it is a connect of the scenario, records its
     /// latency.
-    pub(super) fn count_http_connect(
+    pub(super) fn count_request_connect(
         &mut self,
         (from, timing): (Instant, AnswerTiming),
         class: u16,

@@ -15,7 +15,7 @@ pub(super) fn with_facts(
     samples: &ErrorSamples,
 ) -> ErrorExchange {
     match sample {
-        Sample::Mismatch { got, came_first } => ErrorExchange {
+        Sample::Mismatch { got, came_first, .. } => ErrorExchange {
             awaited_elsewhere: other_expect(place.program, place.pc, *got),
             came_first: *came_first,
             ..exchange
@@ -102,7 +102,8 @@ mod tests {
     #[test]
     fn an_answer_to_another_question_and_a_first_message_are_known() {
         let mismatch = |got, came_first| {
-            let sample = Sample::Mismatch { got: IncomingMessage::Text(got), came_first };
+            let kind = ErrorKind::ExpectMismatch;
+            let sample = Sample::Mismatch { kind, got: IncomingMessage::Text(got), came_first };
             let found = facts(&sample, &ErrorSamples::default());
             (found.awaited_elsewhere, found.came_first)
         };

@@ -12,8 +12,9 @@ use super::error_log::has_room;
 use super::error_name::ErrorName;
 use super::upgrade_answer::describe_answer;
 use crate::excerpt::Excerpt;
-use crate::program::{HttpDifference, IncomingMessage, Op, Program, VariableScope, message_of};
+use crate::program::{IncomingMessage, Op, Program, VariableScope};
 use crate::protocols::TCP_CONNECTION;
+use crate::protocols::http::request::{HttpDifference, HttpRequest, message_of};
 use crate::user::{ConnectFailure, ErrorKind, Sample, is_step_timeout};
 
 /// Samples of one core: the first error of each kind.
@@ -189,8 +190,8 @@ pub(super) fn describe_http(
     answer: &HttpResponse<'_>,
     excerpt: Excerpt<'_>,
 ) -> String {
-    let Op::Http { request } = place.program.op(place.pc) else { return String::new() };
-    let expected = &place.program.http_request(request).expected;
+    let Some(request) = place.program.op_of::<HttpRequest>(place.pc) else { return String::new() };
+    let expected = &request.expected;
     match difference {
         HttpDifference::Status => {
             let text = describe_answer(&answer.head, answer.body, excerpt);
@@ -303,7 +304,7 @@ pub(super) fn describe_connect_failure(
         ConnectFailure::Timeout => program.describe_timeout(pc),
         _ => String::new(),
     };
-    let handshake = program.protocol().handshake.filter(|_| is_upgrade);
+    let handshake = program.protocol().handshake().filter(|_| is_upgrade);
     let expected = handshake.unwrap_or(TCP_CONNECTION);
     let got = match why {
         ConnectFailure::Timeout if is_upgrade => {
@@ -376,8 +377,9 @@ mod tests {
         let mut samples = ErrorSamples::default();
         let mut first = |pc, got| {
             let place = place(&program, pc);
-            let sample = Sample::Mismatch { got: IncomingMessage::Text(got), came_first: false };
-            let name = ErrorName::Kind(ErrorKind::ExpectMismatch);
+            let (kind, got) = (ErrorKind::ExpectMismatch, IncomingMessage::Text(got));
+            let sample = Sample::Mismatch { kind, got, came_first: false };
+            let name = ErrorName::Kind(kind);
             samples.first(name, place, |samples| describe_sample(samples, place, &sample, &[]))
         };
         // connect, loop, send, expect
@@ -396,7 +398,8 @@ mod tests {
         let program = program("  - connect\n  - expect: {json: {id: \"${user.id}\"}}\n");
         let place = place(&program, 1);
         let got = IncomingMessage::Text(r#"{"id":"${user.id}"}"#);
-        let sample = Sample::Mismatch { got, came_first: false };
+        let kind = ErrorKind::ExpectMismatch;
+        let sample = Sample::Mismatch { kind, got, came_first: false };
         let values = program.known_values(1, VariableScope::new(7, Prng::new(0)));
         let shown = describe_sample(&ErrorSamples::default(), place, &sample, &values);
         let expected = r#"JSON with `{"id":"7"}`"#;

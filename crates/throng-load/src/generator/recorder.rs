@@ -10,7 +10,8 @@ use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
     describe_reason, describe_sample,
 };
-use crate::program::{HttpDifference, IncomingMessage, Op, VariableScope};
+use crate::program::{IncomingMessage, Op, VariableScope};
+use crate::protocols::http::request::HttpDifference;
 use crate::user::{
     ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample, violation_error,
 };
@@ -40,9 +41,9 @@ impl Recorder<'_> {
                 stats.count_connect((from, timing), self.place.class);
                 stats.incidents.connect_succeeded(now);
             }
-            Record::HttpConnected { from, timing } => {
+            Record::RequestConnected { from, timing } => {
                 let protocol = self.place.program.protocol();
-                stats.count_http_connect((from, timing), self.place.class, protocol);
+                stats.count_request_connect((from, timing), self.place.class, protocol);
                 stats.incidents.connect_succeeded(now);
             }
             Record::HttpAnswered { status, difference, from, sent, timing } => {
@@ -50,7 +51,7 @@ impl Recorder<'_> {
                 stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
                 match difference {
-                    None => stats.count_done(Operation::Http, from, timing),
+                    None => stats.count_done(Operation::Http, (from, timing), self.place.class),
                     Some(HttpDifference::Status) => {
                         stats.statuses.count_unexpected(status);
                         stats.error_log.note(ErrorName::HttpStatus(status), now);
@@ -72,7 +73,9 @@ impl Recorder<'_> {
             Record::Replied { timing, from } | Record::Ponged { timing, from } => {
                 stats.incidents.answered(timing.arrived_at(), from);
             }
-            Record::Done { operation, from, timing } => stats.count_done(operation, from, timing),
+            Record::Done { operation, from, timing } => {
+                stats.count_done(operation, (from, timing), self.place.class);
+            }
             Record::Skipped(message) | Record::SkippedKept(message) => self.note_skipped(message),
             Record::Error(kind) => self.error(kind),
             Record::Sample(sample, scope) => self.sample(&sample, scope),
@@ -104,7 +107,7 @@ impl Recorder<'_> {
 
     fn connect_failed(&mut self, why: ConnectFailure, is_upgrade: bool) {
         self.stats.count_connect_failure(why);
-        if let Op::Http { .. } = self.place.program.op(self.place.pc) {
+        if self.place.program.opens_connection(self.place.pc) {
             self.stats.counters.http_connects_failed += 1;
         }
         self.note_error(ErrorName::Connect(why), |place| {
@@ -183,7 +186,6 @@ impl Recorder<'_> {
     /// Keeps an error whose data is known, if it is the first of its kind.
     fn sample(&mut self, sample: &Sample<'_>, scope: VariableScope<'_>) {
         let name = match sample {
-            Sample::Mismatch { .. } => ErrorName::Kind(ErrorKind::ExpectMismatch),
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
             Sample::Violation(violation) => ErrorName::Kind(violation_error(*violation)),
             Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
@@ -194,7 +196,8 @@ impl Recorder<'_> {
             Sample::HttpResponse(ErrorKind::HttpStatus, _, response) => {
                 ErrorName::HttpStatus(response.head.status)
             }
-            Sample::Refusal(kind, _)
+            Sample::Mismatch { kind, .. }
+            | Sample::Refusal(kind, _)
             | Sample::HttpResponse(kind, ..)
             | Sample::HttpViolation(kind, ..)
             | Sample::HttpPart(kind, _) => ErrorName::Kind(*kind),

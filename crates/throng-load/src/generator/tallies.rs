@@ -24,7 +24,7 @@ impl AddressTally {
     /// Counts what a record says about a connect to this address.
     pub(super) fn note(&mut self, record: &Record<'_>) {
         match record {
-            Record::Connected { .. } | Record::HttpConnected { .. } => self.ok += 1,
+            Record::Connected { .. } | Record::RequestConnected { .. } => self.ok += 1,
             Record::ConnectFailed { why, .. } => add_count(&mut self.failed, *why, 1),
             _ => {}
         }

@@ -177,7 +177,7 @@ impl TraceFormat<'_> {
                 one(format!("  ok: connected, after {}", micros(*from, now)))
             }
             Record::Done { operation: Operation::Tcp, from, .. }
-            | Record::HttpConnected { from, .. } => {
+            | Record::RequestConnected { from, .. } => {
                 one(format!("  TCP is established, after {}", micros(*from, now)))
             }
             Record::HttpAnswered { difference: None, status, from, .. } => {

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, MessagePriority, SocketOptions};
 use throng_engine::{Arrival, CloseReason, Conn, CoreContext, Deadline};
-use throng_measure::ErrorExchange;
-use throng_proto::phoenix::PhoenixPayload;
-use throng_proto::phoenix::client::{self, PhoenixClientEvent, PushReply};
-use throng_proto::websocket::ClientEvent;
+use throng_measure::{ErrorExchange, LoadCounters};
 
 use super::error_name::ErrorName;
 use super::error_samples::{ErrorPlace, describe_sample};
@@ -16,11 +13,11 @@ use super::followed::{AnswerCounts, ConnectionChange};
 use super::recorder::Recorder;
 use super::{Generator, GeneratorDriver, GeneratorMessage};
 use crate::cues::ReadyUser;
-use crate::program::IncomingMessage;
-use crate::protocols::{MessageForm, phoenix, ws};
+use crate::program::Program;
+use crate::protocols::input::Receiver;
 use crate::user::{
-    AnswerTiming, ErrorKind, Input, Payload, Progress, Sample, SocketStatus, TraceEvent, User,
-    UserAction, UserContext, UserSession, handle,
+    AnswerTiming, ErrorKind, Input, Progress, Sample, SocketStatus, TraceEvent, User, UserAction,
+    UserContext, UserSession, handle,
 };
 
 /// What the machine is lent of a user's entry.
@@ -199,109 +196,11 @@ impl Generator {
         }
     }
 
-    /// Handles an event of the WebSocket.
-    pub(super) fn websocket_event<D: GeneratorDriver>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        event: ClientEvent<'_>,
-    ) {
-        let input = match event {
-            ClientEvent::Text(text) => {
-                return self.message_received(conn, IncomingMessage::Text(text));
-            }
-            ClientEvent::Binary(bytes) => {
-                return self.message_received(conn, IncomingMessage::Binary(bytes));
-            }
-            ClientEvent::Ping(_) => {
-                self.trace(conn, TraceEvent::Received(Payload::Control("ping")));
-                return self.trace(conn, TraceEvent::Sent(Payload::Control("pong")));
-            }
-            ClientEvent::Pong(payload) => {
-                self.trace(conn, TraceEvent::Received(Payload::Control("pong")));
-                ws::input::pong(payload)
-            }
-            ClientEvent::Opened { deflate, .. } => {
-                let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
-                self.trace(conn, TraceEvent::Received(answer));
-                if let Some(agreed) = deflate {
-                    self.trace(conn, TraceEvent::Received(Payload::Deflate(agreed)));
-                }
-                Input::Upgraded(deflate)
-            }
-            ClientEvent::Refused(answer) => Input::Refused(answer, &[]),
-            ClientEvent::Closed { code, reason } => Input::PeerClosed(code, reason),
-            ClientEvent::Failed(violation) => ws::input::violation(violation, None),
-        };
-        self.step(conn, input);
-    }
-
-    fn message_received<D: GeneratorDriver>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        message: IncomingMessage<'_>,
-    ) {
-        self.trace(conn, TraceEvent::Received(Payload::Message(message)));
-        if conn.state().is_deaf() {
-            return;
-        }
-        self.stats.counters.messages_received += 1;
-        if self.run.config.program.protocol().messages == MessageForm::Events {
-            return self.phoenix_message_received(conn, message);
-        }
-        if !self.probe_received(conn, message.bytes()) {
-            self.step(conn, Input::Message(message));
-        }
-    }
-
-    fn phoenix_message_received<D: GeneratorDriver>(
-        &mut self,
-        conn: &mut Conn<'_, D, Self>,
-        message: IncomingMessage<'_>,
-    ) {
-        let handshake = self.run.config.program.handshake(conn.state().handshake.into());
-        let decoded = match message {
-            IncomingMessage::Text(text) => client::decode_text(handshake.vsn, text),
-            IncomingMessage::Binary(bytes) => client::decode_binary(bytes),
-        };
-        let event = match decoded {
-            Ok(PhoenixClientEvent::Message(event)) => event,
-            Ok(PhoenixClientEvent::ChannelEnd(end)) => {
-                self.step(conn, phoenix::input::channel_end(&end));
-                return;
-            }
-            Ok(PhoenixClientEvent::Reply(reply)) => {
-                let number = parse_ref(reply.r#ref.as_deref());
-                let id = conn.state().id();
-                if self.probes.as_mut().is_some_and(|probes| probes.on_reply(id, number)) {
-                    let is_refused = &reply.status != "ok";
-                    if is_refused {
-                        self.count_refused_probe(conn, &reply);
-                    }
-                } else if number != 0 {
-                    self.step(conn, phoenix::input::reply(number, &reply));
-                }
-                return;
-            }
-            Err(_) => {
-                self.step(conn, phoenix::input::bad_message(message.bytes()));
-                return;
-            }
-        };
-        let is_probe = match event.payload {
-            PhoenixPayload::Json(text) => self.probe_received(conn, text.as_bytes()),
-            PhoenixPayload::Binary(bytes) => self.probe_received(conn, bytes),
-        };
-        // Most users of channels wait for no event: theirs cost no step.
-        if !is_probe && self.run.receives(conn.state().class) {
-            self.step(conn, Input::Message(message));
-        }
-    }
-
-    /// Counts a probe whose push was refused.
+    /// Counts a probe that was refused.
     fn count_refused_probe<D: GeneratorDriver>(
         &mut self,
         conn: &mut Conn<'_, D, Self>,
-        reply: &PushReply<'_>,
+        refusal: &Sample<'_>,
     ) {
         let (now, user) = (conn.now(), conn.state());
         let program = &self.run.config.program;
@@ -309,9 +208,8 @@ impl Generator {
         let kind = ErrorKind::ProbeRefused;
         self.stats.errors[kind as usize] += 1;
         self.stats.error_log.note(ErrorName::Kind(kind), now);
-        let sample = Sample::Refusal(kind, reply);
         let first = self.samples.first(ErrorName::Kind(kind), place, |samples| {
-            let (_, got) = describe_sample(samples, place, &sample, &[]);
+            let (_, got) = describe_sample(samples, place, refusal, &[]);
             ("a reply to the probe with status ok".to_owned(), got)
         });
         // The probe is no step of its user.
@@ -361,7 +259,7 @@ impl Generator {
     pub(super) fn stop_all<D: GeneratorDriver>(&mut self, cx: &mut CoreContext<D, Self>) {
         let now = cx.now();
         // A user that is stopped writes nothing.
-        let (mut session, mut out) = (UserSession::Raw, Vec::new());
+        let (mut session, mut out) = (UserSession::Unconnected, Vec::new());
         for key in cx.keys() {
             let Some(user) = cx.state(key) else { continue };
             if let Some(from) = user.waiting_from(&self.run.config.program) {
@@ -379,6 +277,52 @@ impl Generator {
             let parts = UserParts { user, session, out, socket, now, arrival, index };
             self.handle(parts, Input::Stop, &mut Requests::default());
         }
+    }
+}
+
+/// A user whose connection has received something.
+pub(super) struct ReceivingUser<'a, 'c, D: GeneratorDriver> {
+    pub(super) generator: &'a mut Generator,
+    pub(super) conn: &'a mut Conn<'c, D, Generator>,
+}
+
+impl<D: GeneratorDriver> Receiver for ReceivingUser<'_, '_, D> {
+    fn user(&mut self) -> &User {
+        self.conn.state()
+    }
+
+    fn program(&self) -> &Program {
+        &self.generator.run.config.program
+    }
+
+    fn step(&mut self, input: Input<'_>) {
+        self.generator.step(self.conn, input);
+    }
+
+    fn trace(&mut self, event: TraceEvent<'_>) {
+        self.generator.trace(self.conn, event);
+    }
+
+    fn count(&mut self, count: fn(&mut LoadCounters)) {
+        count(&mut self.generator.stats.counters);
+    }
+
+    fn takes_probe(&mut self, message: &[u8]) -> bool {
+        self.generator.probe_received(self.conn, message)
+    }
+
+    fn takes_probe_answer(&mut self, number: u32, refusal: Option<Sample<'_>>) -> bool {
+        let id = self.conn.state().id();
+        let Some(probes) = &mut self.generator.probes else { return false };
+        let is_probes = probes.on_reply(id, number);
+        if let Some(refusal) = refusal.filter(|_| is_probes) {
+            self.generator.count_refused_probe(self.conn, &refusal);
+        }
+        is_probes
+    }
+
+    fn awaits_messages(&mut self) -> bool {
+        self.generator.run.receives(self.conn.state().class)
     }
 }
 
@@ -419,8 +363,3 @@ fn status<D: GeneratorDriver>(conn: &Conn<'_, D, Generator>) -> SocketStatus {
 
 /// Users that a core lets go on per turn, so that input which arrives meanwhile does not wait long.
 const GOING_ON_PER_TURN_MAX: usize = 64;
-
-/// Returns the number of a ref; 0 for none, and for a ref that no user sends.
-fn parse_ref(r#ref: Option<&str>) -> u32 {
-    r#ref.and_then(|text| text.parse().ok()).unwrap_or(0)
-}

@@ -1,15 +1,15 @@
 //! What the compiler of a step may do: append ops, and put what they refer to into the tables.
 
+use std::sync::Arc;
 use std::time::Duration;
-use throng_measure::Operation;
 
 use super::table_index::TableIndexes;
 use super::{
-    BytesPattern, ChannelRequest, Choice, Condition, LimitedAction, Loop, MessagePattern, Op,
-    OpFacts, OpRole, OpSum, Program, Protocol, StepIndex, StepOrigin, Template, ThinkTime,
-    TopicTemplate, Transaction, Turns,
+    BytesPattern, Choice, Condition, LimitedAction, Loop, MessagePattern, Op, OpFacts, OpRole,
+    OpSum, Program, Protocol, ProtocolOp, StepIndex, StepOrigin, Template, ThinkTime, Transaction,
+    Turns,
 };
-use crate::protocols::http::request::HttpRequest;
+use crate::protocols::phoenix::channel_request::TopicTemplate;
 use crate::protocols::ws::handshake::Handshake;
 use crate::protocols::ws::upgrade::UpgradeOptions;
 use crate::scenario::Target;
@@ -173,16 +173,11 @@ impl<'a> Compiler<'a> {
         self.tables.conditions.index_of(&mut self.program.conditions, condition.clone())
     }
 
-    /// Appends a request of a channel. Its reply is found by its ref, so it is no answer to a
-    /// `send`.
-    pub(crate) fn request(&mut self, request: ChannelRequest, latency: Option<Operation>) {
-        let topic = &self.program.topic(request.topic).name;
-        let texts = [topic, &request.event, &request.payload];
-        let bytes_max = texts.map(Template::bytes_max).iter().sum();
-        self.program.requests.push(request);
-        let request = self.program.requests.len() as u32 - 1;
-        let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
-        self.push(Op::Request { request }, facts);
+    /// Appends an op of a protocol.
+    pub(crate) fn protocol_op(&mut self, op: impl ProtocolOp, facts: OpFacts) {
+        let index = self.program.protocol_ops.len() as u32;
+        self.program.protocol_ops.push(Arc::new(op));
+        self.push(Op::OfProtocol { index }, facts);
     }
 
     /// Returns the index of a message.
@@ -246,17 +241,9 @@ impl<'a> Compiler<'a> {
         self.program.protocol
     }
 
-    /// Returns the index of an HTTP request to the scenario's target, and an upper bound of its
-    /// bytes. `of_host` makes it from the value of its `host` header.
-    pub(crate) fn http_request(
-        &mut self,
-        of_host: impl FnOnce(String) -> HttpRequest,
-    ) -> (u32, usize) {
-        let mut request = of_host(self.target.host_header());
-        request.add_credentials(self.target.credentials.as_ref());
-        let bytes_max = request.bytes_max();
-        self.program.http_requests.push(request);
-        (self.program.http_requests.len() as u32 - 1, bytes_max)
+    /// Returns the target of the scenario.
+    pub(crate) fn target(&self) -> &'a Target {
+        self.target
     }
 
     /// Returns the index of a topic. All steps that name it share one.
@@ -264,6 +251,11 @@ impl<'a> Compiler<'a> {
         let topic = TopicTemplate::new(name.clone(), self.program.probe.as_ref());
         let index = self.tables.topics.index_of(&mut self.program.topics, topic);
         u16::try_from(index).expect("a scenario with 65,536 topics was read from a text")
+    }
+
+    /// Returns the name of a topic.
+    pub(crate) fn topic_name(&self, index: u16) -> &Template {
+        &self.program.topic(index).name
     }
 
     pub(super) fn next_pc(&self) -> u32 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 
-use super::{ChannelRequestKind, Op, Program, Turns};
+use super::{Op, Program, Turns};
 use crate::excerpt::Excerpt;
 use crate::protocols::TCP_CONNECTION;
 
@@ -15,18 +15,12 @@ impl Program {
         match self.op(pc) {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
-            Op::Connect { .. } => self.protocol().handshake.unwrap_or(TCP_CONNECTION).to_owned(),
-            Op::Request { request } => match self.request(request).awaits_reply {
-                true => match &self.request(request).response {
-                    Some(rule) => format!("a reply with status ok and {}", rule.describe(shown)),
-                    None => "a reply with status ok".to_owned(),
-                },
-                false => "an open channel".to_owned(),
-            },
-            Op::Ping { .. } => "a pong".to_owned(),
+            Op::Connect { .. } => self.protocol().handshake().unwrap_or(TCP_CONNECTION).to_owned(),
             Op::AwaitCue { cue, .. } => self.cues()[usize::from(cue)].describe(),
-            Op::Http { request } => self.http_request(request).expected.describe(shown),
-            _ => "an open connection".to_owned(),
+            _ => match self.protocol_op(pc) {
+                Some(op) => op.describe(&shown),
+                None => "an open connection".to_owned(),
+            },
         }
     }
 
@@ -40,16 +34,14 @@ impl Program {
         let timeout = match self.op(pc) {
             Op::ExpectBytes { timeout_ns, .. }
             | Op::ExpectMessage { timeout_ns, .. }
-            | Op::Ping { timeout_ns, .. }
             | Op::Connect { timeout_ns, .. } => Duration::from_nanos(timeout_ns),
             Op::AwaitCue { timeout_ns, .. } if timeout_ns < u64::MAX => {
                 Duration::from_nanos(timeout_ns)
             }
-            Op::Request { request } if self.request(request).awaits_reply => {
-                self.request(request).timeout
-            }
-            Op::Http { request } => self.http_request(request).timeout,
-            _ => return String::new(),
+            _ => match self.protocol_op(pc).and_then(|op| op.timeout()) {
+                Some(timeout) => timeout,
+                None => return String::new(),
+            },
         };
         format!(" within {}", show_duration(timeout))
     }
@@ -59,7 +51,7 @@ impl Program {
     pub(crate) fn describe_op(&self, pc: u32, excerpt: Excerpt<'_>) -> String {
         match self.op(pc) {
             Op::Connect { .. } => self.describe_timeout(pc).trim_start().to_owned(),
-            Op::ExpectBytes { .. } | Op::Http { .. } => self.describe_awaited(pc, excerpt),
+            Op::ExpectBytes { .. } => self.describe_awaited(pc, excerpt),
             Op::ExpectMessage { pattern, .. } => {
                 let others = match self.pattern(pattern).skips_others() {
                     true => ", other messages may come before it",
@@ -67,17 +59,14 @@ impl Program {
                 };
                 self.describe_awaited(pc, excerpt) + others
             }
-            Op::AwaitCue { .. } | Op::Ping { .. } => self.describe_awaited(pc, excerpt),
+            Op::AwaitCue { .. } => self.describe_awaited(pc, excerpt),
             Op::PassCue => "goes on at once: a user of a trial is alone".to_owned(),
             Op::Signal { cue } => self.cues()[usize::from(cue)].name.clone(),
             Op::SendRandom { bytes } => format!("{bytes} random bytes"),
-            Op::Request { request } => {
-                let request = self.request(request);
-                match request.kind {
-                    ChannelRequestKind::Push if !request.awaits_reply => String::new(),
-                    _ => self.describe_awaited(pc, excerpt),
-                }
-            }
+            Op::OfProtocol { .. } => match self.describe_timeout(pc).as_str() {
+                "" => String::new(),
+                within => self.describe_expected(pc, excerpt) + within,
+            },
             Op::LoopBegin { index } => match self.loop_at(index).turns {
                 Turns::Every { turns: u64::MAX, .. } => "without an end".to_owned(),
                 Turns::Every { turns, .. } | Turns::Times(turns) => match turns {
@@ -96,7 +85,6 @@ impl Program {
                 format!("its turn by the limit `{}`", self.limits()[usize::from(limit)])
             }
             Op::Send { .. }
-            | Op::Pong { .. }
             | Op::Set { .. }
             | Op::Choose { .. }
             | Op::Jump { .. }

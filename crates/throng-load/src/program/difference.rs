@@ -4,11 +4,10 @@ use serde_json::Value;
 use throng_base::Prng;
 
 use super::{
-    EventPattern, IncomingMessage, JsonPattern, MessagePattern, Pattern, Template, Variable,
-    VariableScope,
+    IncomingMessage, JsonPattern, MessagePattern, Pattern, Template, Variable, VariableScope,
 };
 use crate::excerpt::Excerpt;
-use crate::protocols::phoenix::event_pattern;
+use crate::protocols::phoenix::event_pattern::{self, EventPattern};
 
 impl MessagePattern {
     /// Describes in words why `message` does not match.

@@ -26,16 +26,10 @@ impl Program {
         };
         match self.op(pc) {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.uses(note),
-            Op::ExpectMessage { pattern, .. } => self.pattern(pattern).pattern.uses(&note),
-            Op::Request { request } => {
-                let rule = &self.request(request).response;
-                rule.as_ref().is_some_and(|rule| rule.pattern.uses(&note))
+            _ => {
+                let rule = self.message_rule(pc);
+                rule.is_some_and(|rule| rule.pattern.uses(&note))
             }
-            Op::Http { request } => {
-                let rule = &self.http_request(request).expected.body;
-                rule.as_ref().is_some_and(|rule| rule.pattern.uses(&note))
-            }
-            _ => false,
         };
         found.into_inner()
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use memchr::memmem::{self, Finder};
 use regex::Regex;
 
-use super::{Capture, EventPattern, JsonPattern, Template, Variable, VariableScope};
-use crate::protocols::phoenix::event_pattern;
+use super::{Capture, JsonPattern, Template, Variable, VariableScope};
+use crate::protocols::phoenix::event_pattern::{self, EventPattern};
 
 /// A WebSocket message that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

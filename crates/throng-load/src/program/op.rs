@@ -29,19 +29,6 @@ pub enum Op {
         /// Number of bytes.
         bytes: u32,
     },
-    /// Sends a ping of a WebSocket and waits for its pong.
-    Ping {
-        /// Index of the [`Program::template`](super::Program::template) of its payload; `u32::MAX`
-        /// without one.
-        template: u32,
-        /// Time-out of the pong.
-        timeout_ns: u64,
-    },
-    /// Sends a pong of a WebSocket.
-    Pong {
-        /// Index of the [`Program::template`](super::Program::template) of its payload.
-        template: u32,
-    },
     /// Waits for bytes of a TCP stream that match.
     ExpectBytes {
         /// Index of the [`Program::bytes_pattern`](super::Program::bytes_pattern).
@@ -56,15 +43,10 @@ pub enum Op {
         /// Time-out of the answer.
         timeout_ns: u64,
     },
-    /// Sends a join, push or leave.
-    Request {
-        /// Index of the [`Program::request`](super::Program::request).
-        request: u32,
-    },
-    /// Sends an HTTP request and waits for its answer.
-    Http {
-        /// Index of the [`Program::http_request`](super::Program::http_request).
-        request: u32,
+    /// Does what only its protocol understands, such as a request whose answer is waited for.
+    OfProtocol {
+        /// Index among the program's ops of protocols.
+        index: u32,
     },
     /// Stores a value.
     Set {
@@ -281,7 +263,7 @@ impl From<OpFacts> for OpSum {
             | OpRole::Separates
             | OpRole::Closes(_)
             | OpRole::Ends => match facts.latency {
-                Some(Operation::Push) => Traffic::Answered,
+                Some(asked) if Operation::messages().any(|of| of == asked) => Traffic::Answered,
                 _ => Traffic::Silent,
             },
         };

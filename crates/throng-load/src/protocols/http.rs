@@ -3,6 +3,7 @@
 pub(crate) mod exchange;
 pub(crate) mod input;
 pub(crate) mod request;
+pub(crate) mod session;
 pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Http,
     messages: MessageForm::Answers,
     session: UserSession::http_client,
-    handshake: None,
+    over_websocket: None,
     opens_itself: true,
     connect_keys: &[],
     limits: &[LimitedAction::Request],
@@ -42,6 +43,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     // The head of an answer and its body.
     held_bytes_max: (HEAD_BYTES_MAX + BODY_BYTES_MAX) as u64,
     calibration: CalibrationTraffic {
+        protocol: "http",
         target: "http://@",
         begin: &[GET],
         sent: GETS,

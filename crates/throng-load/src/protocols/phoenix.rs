@@ -16,7 +16,8 @@ mod tests;
 pub(crate) mod topic;
 
 use super::{
-    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, Scheme, Starter, ws,
+    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, OverWebSocket, Scheme,
+    Starter, ws,
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
@@ -28,7 +29,10 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Ws,
     messages: MessageForm::Events,
     session: UserSession::web_socket,
-    handshake: Some(ws::UPGRADED),
+    over_websocket: Some(OverWebSocket {
+        message_received: input::message_received,
+        heartbeat_due: heartbeat::due,
+    }),
     opens_itself: false,
     connect_keys: &[
         "timeout",
@@ -45,6 +49,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     user_bytes: ws::USER_BYTES,
     held_bytes_max: MESSAGE_BYTES_MAX as u64,
     calibration: CalibrationTraffic {
+        protocol: "phoenix",
         target: "ws://@/socket/websocket",
         // Each user has a topic of its own, without other subscribers.
         begin: &["connect", r#"join: {topic: "rooms:${user.id}"}"#],

@@ -1,6 +1,7 @@
 //! Any bytes over TCP: a stream, on which a user sends bytes and expects bytes.
 
 pub(crate) mod input;
+pub(crate) mod session;
 pub(crate) mod steps;
 
 use super::{
@@ -23,8 +24,8 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     title: "plain TCP",
     scheme: Scheme::Tcp,
     messages: MessageForm::Bytes,
-    session: || UserSession::Raw,
-    handshake: None,
+    session: || UserSession::Tcp(session::Session),
+    over_websocket: None,
     opens_itself: false,
     connect_keys: &["timeout"],
     limits: &[LimitedAction::Send, LimitedAction::Connect],
@@ -32,16 +33,19 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     user_bytes: 256,
     // Unread data, and an answer of which it keeps a part.
     held_bytes_max: (user::INBOX_BYTES_MAX + user::ANSWER_BYTES_MAX) as u64,
-    calibration: CalibrationTraffic {
-        target: "tcp://@",
-        begin: &["connect"],
-        sent: CalibrationMessages { server: "hold", steps: "send: x" },
-        answered: CalibrationMessages { server: "echo", steps: "{send: x}, {expect: x}" },
-    },
+    calibration: CALIBRATION,
     starter: Starter {
         text: include_str!("tcp/starter.yaml"),
         load: "20 users over TCP",
         edit: "messages",
         claims: |_| false,
     },
+};
+
+pub(super) const CALIBRATION: CalibrationTraffic = CalibrationTraffic {
+    protocol: "tcp",
+    target: "tcp://@",
+    begin: &["connect"],
+    sent: CalibrationMessages { server: "hold", steps: "send: x" },
+    answered: CalibrationMessages { server: "echo", steps: "{send: x}, {expect: x}" },
 };

@@ -4,18 +4,20 @@ mod deflate;
 pub(crate) mod handshake;
 pub(crate) mod input;
 pub(crate) mod ping;
+pub(crate) mod session;
 pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 pub(crate) mod upgrade;
 
 use super::{
-    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, PathPlace, Scheme,
-    SchemeRules, Starter,
+    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, OverWebSocket, PathPlace,
+    Scheme, SchemeRules, Starter,
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
 use crate::user::UserSession;
+use crate::user::context::StepOutcome;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "ws",
@@ -31,7 +33,10 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Ws,
     messages: MessageForm::Messages,
     session: UserSession::web_socket,
-    handshake: Some(UPGRADED),
+    over_websocket: Some(OverWebSocket {
+        message_received: input::message_received,
+        heartbeat_due: |_| StepOutcome::Wait,
+    }),
     opens_itself: false,
     connect_keys: &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
     limits: &LimitedAction::ALL,
@@ -39,6 +44,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     user_bytes: USER_BYTES,
     held_bytes_max: MESSAGE_BYTES_MAX as u64,
     calibration: CalibrationTraffic {
+        protocol: "ws",
         // With version 2 of channels, a heartbeat is the shortest message with an answer.
         target: "ws://@/socket/websocket?vsn=2.0.0",
         begin: &["connect"],

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use throng_base::units::nearest;
+use throng_measure::Operation;
 use throng_report::Threshold;
 
-use super::Diagnostic;
+use super::step::StepMeasure;
+use super::{Diagnostic, Protocol};
+use crate::steps::of_user;
 
 /// What the runs of a scenario measure.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +62,7 @@ impl MeasuredWork {
 
     fn check_work(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
         let (work, value) = threshold.name().split_once('.').unwrap_or_default();
-        if work == MESSAGE && self.has_only_requests() {
+        if work == Operation::Message.name() && self.has_only_requests() {
             let meant = format!("{HTTP}.{value}");
             let label = match format!("{meant} {}", threshold.condition()).parse::<Threshold>() {
                 Ok(_) => format!("the users send HTTP requests, and no messages: write `{meant}`"),
@@ -69,14 +72,19 @@ impl MeasuredWork {
             };
             return Err(Self::refused(threshold, label));
         }
-        let Some((_, kinds)) = WORK.iter().find(|(name, _)| *name == work) else { return Ok(()) };
+        let kinds = match Operation::answered().find(|operation| operation.name() == work) {
+            None if work == TURNS.0 => vec![TURNS.1],
+            // Messages are of most scenarios.
+            None | Some(Operation::Message) => return Ok(()),
+            Some(operation) => steps_of(operation),
+        };
         let is_done = kinds.iter().any(|kind| self.kinds.contains(kind));
-        if self.has_others || is_done || (work == PROBED && self.has_probe) {
+        if self.has_others || is_done || work == PROBED && self.has_probe {
             return Ok(());
         }
-        let label = match work {
-            PROBED => "the scenario has no `probe`".to_owned(),
-            _ => format!("the scenario has no step `{}`", kinds.join("`, `")),
+        let label = match kinds.is_empty() {
+            true => "the scenario has no `probe`".to_owned(),
+            false => format!("the scenario has no step `{}`", kinds.join("`, `")),
         };
         Err(Self::refused(threshold, label))
     }
@@ -89,29 +97,34 @@ impl MeasuredWork {
     /// Reports whether the users send HTTP requests, and no messages.
     fn has_only_requests(&self) -> bool {
         let does = |kinds: &[&str]| kinds.iter().any(|kind| self.kinds.contains(kind));
-        !self.has_others && does(REQUESTS) && !does(MESSAGES)
+        !self.has_others && does(&steps_of(Operation::Http)) && !does(MESSAGES)
     }
 }
 
-/// The measurements that only some steps make, by the first word of their names.
-const WORK: [(&str, &[&str]); 5] = [
-    (HTTP, REQUESTS),
-    ("join", &["join"]),
-    ("push", &["push"]),
-    ("turns", &["every"]),
-    (PROBED, &[]),
-];
+/// Returns the steps whose time is measured as this operation, in the order in which mistakes name
+/// them.
+fn steps_of(operation: Operation) -> Vec<&'static str> {
+    let mut names: Vec<&str> = Vec::new();
+    let all = Protocol::ALL.iter().flat_map(|protocol| of_user(*protocol)).copied().flatten();
+    for kind in all.filter(|kind| kind.measured == StepMeasure::As(operation)) {
+        if !names.contains(&kind.name) {
+            names.push(kind.name);
+        }
+    }
+    names
+}
 
-/// What HTTP requests measure, and the steps that send them.
-const HTTP: &str = "http";
-const REQUESTS: &[&str] = &["get", "head", "post", "put", "patch", "delete", "options"];
+/// What turns of loops measure, and the step that makes them.
+const TURNS: (&str, &str) = ("turns", "every");
 
-/// What messages measure, and the steps about them.
-const MESSAGE: &str = "message";
-const MESSAGES: &[&str] = &["send", "expect", "receive"];
+/// What HTTP requests measure.
+const HTTP: &str = Operation::Http.name();
 
 /// What a probe measures.
-const PROBED: &str = "broadcast";
+const PROBED: &str = Operation::Broadcast.name();
+
+/// Steps about messages.
+const MESSAGES: &[&str] = &["send", "expect", "receive"];
 
 /// The beginning of a measurement of a step.
 const PREFIX: &str = "step.";

@@ -4,6 +4,8 @@ use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 
+use throng_measure::Operation;
+
 use super::Protocol;
 use super::expanded_size::ExpandedSize;
 use super::flow::Flow;
@@ -21,6 +23,19 @@ pub(crate) struct StepKind {
     pub(crate) example: &'static str,
     /// Form in which it is written, with its reader.
     pub(crate) form: StepForm,
+    /// What its time is measured as.
+    pub(crate) measured: StepMeasure,
+}
+
+/// What the time of a step is measured as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StepMeasure {
+    /// Nothing: it does not wait for the server.
+    No,
+    /// Nothing but the name that a scenario gives it.
+    ByName,
+    /// An operation, and the name that a scenario gives it.
+    As(Operation),
 }
 
 /// Returns the steps that a list of users of a protocol may have, in groups.

@@ -177,7 +177,7 @@ fn read_step(
         return None;
     };
     let name_span = span.clone();
-    reader.begin_step(kind.name);
+    reader.begin_step(kind);
     let mistakes_before = reader.mistakes.len();
     let action = match (&kind.form, value) {
         (StepForm::Value(read), Some(value)) => read(reader, value),

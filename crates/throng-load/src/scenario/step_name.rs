@@ -10,22 +10,11 @@ use super::reader::Reader;
 #[derive(Debug, Default)]
 pub(crate) struct StepNames(Vec<(String, &'static str)>);
 
-/// The steps, beside transactions, that may have a name: they wait for something.
-const NAMED: [&str; 13] = [
-    "connect", "expect", "receive", "ping", "join", "push", "get", "head", "post", "put", "patch",
-    "delete", "options",
-];
-
 impl StepNames {
     /// Iterates over the names.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| name.as_str())
     }
-}
-
-/// Reports whether steps of this kind may have a key `name`.
-pub(super) fn may_be_named(kind: &str) -> bool {
-    NAMED.contains(&kind)
 }
 
 /// Reads the name of a step of this kind.

@@ -9,6 +9,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "barrier",
     example: "barrier: {name: start, users: 100}",
     form: StepForm::Value(read),
+    measured: StepMeasure::No,
 };
 
 /// A `barrier` or a `wait_for`.

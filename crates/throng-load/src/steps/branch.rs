@@ -11,6 +11,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "if",
     example: "if: {condition: \"${user.id} < 10\", do: [send: ping]}",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]

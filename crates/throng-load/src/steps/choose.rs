@@ -12,6 +12,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "choose",
     example: "choose: [{weight: 9, do: [send: ping]}, {do: [wait: 1s]}]",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 /// Lists of steps, each with its weight.

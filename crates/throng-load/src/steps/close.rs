@@ -7,8 +7,12 @@ use crate::protocols::MessageForm;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::state::Link;
 
-pub(super) const KIND: StepKind =
-    StepKind { name: "close", example: "close: reset", form: StepForm::OptionalValue(read) };
+pub(super) const KIND: StepKind = StepKind {
+    name: "close",
+    example: "close: reset",
+    form: StepForm::OptionalValue(read),
+    measured: StepMeasure::No,
+};
 
 #[derive(Debug)]
 struct Close(CloseAction);

@@ -6,7 +6,6 @@ use throng_proto::websocket::{ClientHandshake, DeflateAgreement, Violation};
 use super::prelude::*;
 use crate::program::{LimitedAction, UnsendablePart};
 use crate::protocols::MessageForm;
-use crate::protocols::http::exchange as http;
 use crate::protocols::ws::upgrade::{self, UpgradeOptions};
 use crate::user::Payload;
 use crate::user::context::{SocketStatus, UserAction};
@@ -15,12 +14,14 @@ use crate::user::error::{ConnectFailure, violation_error};
 use crate::user::named;
 use crate::user::outcomes;
 use crate::user::record::Sample;
+use crate::user::requests;
 use crate::user::state::Link;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "connect",
     example: "connect: {timeout: 5s}",
     form: StepForm::OptionalValue(read),
+    measured: StepMeasure::As(Operation::Connect),
 };
 
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl Action for Connect {
 }
 
 fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
-    let over_websocket = reader.protocol.handshake.is_some();
+    let over_websocket = reader.protocol.handshake().is_some();
     let Some(node) = value else {
         let upgrade = over_websocket.then(UpgradeOptions::default);
         return Some(Box::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
@@ -65,9 +66,9 @@ const TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
 /// Opens the connection.
 pub(crate) fn begin(cx: &mut UserContext<'_>, timeout_ns: u64, handshake: u32) -> StepOutcome {
-    if cx.socket != SocketStatus::Absent && cx.user.link() == Link::Http {
+    if cx.socket != SocketStatus::Absent && cx.user.link() == Link::OfRequests {
         // A user has one connection at a time.
-        http::close_before(cx, false);
+        requests::close_before(cx, false);
         return StepOutcome::Wait;
     }
     if cx.socket != SocketStatus::Absent {
@@ -100,16 +101,13 @@ fn dial(cx: &mut UserContext<'_>, timeout_ns: u64, tries: u8) -> StepOutcome {
 /// Connects from another source port, if that may help. It does not count as another connect.
 pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option<StepOutcome> {
     let is_short_of_ports = errno == Errno::ADDR_IN_USE || errno == Errno::ADDR_NOT_AVAILABLE;
+    let tries_max = if is_short_of_ports { cx.rules.port_tries_max } else { 0 };
     match (cx.user.wait()?, cx.op()) {
-        (UserWait::Connect { tries }, Op::Connect { timeout_ns, .. })
-            if is_short_of_ports && tries < cx.rules.port_tries_max =>
-        {
+        (UserWait::Connect { tries }, Op::Connect { timeout_ns, .. }) if tries < tries_max => {
             Some(dial(cx, timeout_ns, tries + 1))
         }
-        (UserWait::HttpConnect { tries, is_retry }, Op::Http { request })
-            if is_short_of_ports && tries < cx.rules.port_tries_max =>
-        {
-            Some(http::dial_again(cx, request, tries + 1, is_retry))
+        (UserWait::RequestConnect { tries, is_retry }, _) if tries < tries_max => {
+            Some(cx.protocol_op()?.connect_again(cx, tries + 1, is_retry))
         }
         _ => None,
     }
@@ -117,10 +115,10 @@ pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option
 
 /// Handles an established TCP connection: the connect has succeeded, or the upgrade begins.
 pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
-    if let Some(UserWait::HttpConnect { .. }) = cx.user.wait() {
-        return http::opened(cx);
+    if let Some(UserWait::RequestConnect { .. }) = cx.user.wait() {
+        return cx.protocol_op().map_or(StepOutcome::Wait, |op| op.connected(cx));
     }
-    if cx.protocol().handshake.is_none() {
+    if cx.protocol().handshake().is_none() {
         return succeed(cx);
     }
     let (from, timing) = (cx.user.intended, cx.timing());

@@ -16,6 +16,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "every",
     example: "every: {period: 1s, do: [send: ping]}",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]

@@ -25,8 +25,12 @@ pub(crate) use pattern::{
 };
 pub(crate) use pattern::{read_captures, read_payload};
 
-pub(crate) const KIND: StepKind =
-    StepKind { name: "expect", example: "expect: ok", form: StepForm::Value(read) };
+pub(crate) const KIND: StepKind = StepKind {
+    name: "expect",
+    example: "expect: ok",
+    form: StepForm::Value(read),
+    measured: StepMeasure::As(Operation::Message),
+};
 
 #[derive(Debug)]
 pub(crate) struct Expect {
@@ -324,8 +328,9 @@ fn feed(
 
 fn mismatched(cx: &mut UserContext<'_>, got: IncomingMessage<'_>) -> StepOutcome {
     let came_first = cx.user.flags.has_received_once();
-    cx.sample(Sample::Mismatch { got, came_first });
-    failure::fail_step(cx, ErrorKind::ExpectMismatch)
+    let kind = ErrorKind::ExpectMismatch;
+    cx.sample(Sample::Mismatch { kind, got, came_first });
+    failure::fail_step(cx, kind)
 }
 
 /// Completes the present step: its answer is whole now, or was before the step began.

@@ -11,6 +11,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "foreach",
     example: "foreach: {name: room, in: [a, b], do: [send: ping]}",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]

@@ -6,11 +6,11 @@ pub(crate) use throng_engine::Deadline;
 pub(crate) use throng_measure::Operation;
 
 pub(crate) use crate::program::compiler::Compiler;
-pub(crate) use crate::program::{Op, OpFacts, OpRole, nanos};
+pub(crate) use crate::program::{Op, OpFacts, OpRole, ProtocolOp, nanos};
 pub(crate) use crate::scenario::flow::Flow;
 pub(crate) use crate::scenario::node::Node;
 pub(crate) use crate::scenario::reader::Reader;
-pub(crate) use crate::scenario::step::{Action, StepForm, StepKind};
+pub(crate) use crate::scenario::step::{Action, StepForm, StepKind, StepMeasure};
 pub(crate) use crate::scenario::values::read_timeout;
 pub(crate) use crate::scenario::{Template, json};
 pub(crate) use crate::user::context::{StepOutcome, UserContext};

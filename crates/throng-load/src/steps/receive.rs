@@ -3,8 +3,12 @@
 use super::expect::{Expect, read_step};
 use super::prelude::*;
 
-pub(crate) const KIND: StepKind =
-    StepKind { name: "receive", example: "receive: welcome", form: StepForm::Value(read) };
+pub(crate) const KIND: StepKind = StepKind {
+    name: "receive",
+    example: "receive: welcome",
+    form: StepForm::Value(read),
+    measured: StepMeasure::ByName,
+};
 
 /// An `expect` that answers nothing.
 #[derive(Debug)]

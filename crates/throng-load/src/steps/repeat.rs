@@ -14,6 +14,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "repeat",
     example: "repeat: {times: 10, do: [send: ping]}",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]

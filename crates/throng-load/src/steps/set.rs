@@ -4,8 +4,12 @@ use super::expect::read_value_name;
 use super::prelude::*;
 use crate::scenario::node::Kind;
 
-pub(super) const KIND: StepKind =
-    StepKind { name: "set", example: "set: {order: \"${uuid()}\"}", form: StepForm::Value(read) };
+pub(super) const KIND: StepKind = StepKind {
+    name: "set",
+    example: "set: {order: \"${uuid()}\"}",
+    form: StepForm::Value(read),
+    measured: StepMeasure::No,
+};
 
 /// Values, each with its place among those of the user.
 #[derive(Debug)]

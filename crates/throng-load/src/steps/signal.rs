@@ -5,8 +5,12 @@ use crate::scenario::cue_names;
 use crate::scenario::cue_use::CueUse;
 use crate::user::cues;
 
-pub(super) const KIND: StepKind =
-    StepKind { name: "signal", example: "signal: ready", form: StepForm::Value(read) };
+pub(super) const KIND: StepKind = StepKind {
+    name: "signal",
+    example: "signal: ready",
+    form: StepForm::Value(read),
+    measured: StepMeasure::No,
+};
 
 #[derive(Debug)]
 struct Signal {

@@ -3,8 +3,12 @@
 use super::prelude::*;
 use crate::user::iteration;
 
-pub(super) const KIND: StepKind =
-    StepKind { name: "stay", example: "stay", form: StepForm::OptionalValue(read) };
+pub(super) const KIND: StepKind = StepKind {
+    name: "stay",
+    example: "stay",
+    form: StepForm::OptionalValue(read),
+    measured: StepMeasure::No,
+};
 
 #[derive(Debug)]
 struct Stay;

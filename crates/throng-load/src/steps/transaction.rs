@@ -10,6 +10,7 @@ pub(super) const KIND: StepKind = StepKind {
     name: "transaction",
     example: "transaction: {name: checkout, do: [send: ping]}",
     form: StepForm::Body(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]

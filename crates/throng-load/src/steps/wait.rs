@@ -7,8 +7,12 @@ use throng_base::units::parse_jitter;
 use super::prelude::*;
 use crate::program::{ThinkTime, jittered};
 
-pub(super) const KIND: StepKind =
-    StepKind { name: "wait", example: "wait: 1s ±10%", form: StepForm::Value(read) };
+pub(super) const KIND: StepKind = StepKind {
+    name: "wait",
+    example: "wait: 1s ±10%",
+    form: StepForm::Value(read),
+    measured: StepMeasure::No,
+};
 
 #[derive(Debug)]
 struct Wait {

@@ -8,13 +8,14 @@ use throng_proto::HeldBudget;
 use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
 use super::record::{Record, Sample};
-use super::session::UserSession;
-use super::state::{Link, User};
+use super::state::{Link, User, UserWait};
 use super::timing::AnswerTiming;
 use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
-use crate::program::{Handshake, IncomingMessage, OnError, Op, Program, Protocol};
+use crate::program::{IncomingMessage, OnError, Op, Program, Protocol, ProtocolOp};
 use crate::protocols::phoenix::channels::Channel;
+use crate::protocols::session::UserSession;
+use crate::protocols::ws::handshake::Handshake;
 use crate::scenario::{Model, ScenarioLoad};
 use crate::schedule::RateClock;
 
@@ -247,6 +248,22 @@ impl<'a> UserContext<'a> {
         self.rules.program.op(self.user.pc())
     }
 
+    /// Returns the user's present op, if it is one of a protocol.
+    pub(crate) fn protocol_op(&self) -> Option<&'a dyn ProtocolOp> {
+        self.rules.program.protocol_op(self.user.pc())
+    }
+
+    /// Returns the user's present op, if the user waits for the answer to its request.
+    pub(crate) fn awaited_op(&self) -> Option<&'a dyn ProtocolOp> {
+        matches!(self.user.wait()?, UserWait::Reply { .. }).then(|| self.protocol_op())?
+    }
+
+    /// Returns the request of this type whose answer the user waits for, and its number.
+    pub(crate) fn asked<T: ProtocolOp>(&self) -> Option<(&'a T, u32)> {
+        let UserWait::Reply { number } = self.user.wait()? else { return None };
+        Some((self.rules.program.op_of(self.user.pc())?, number.get()))
+    }
+
     /// Reports whether a condition holds for the user.
     pub(crate) fn holds(&mut self, condition: u32) -> bool {
         let program = self.rules.program;
@@ -300,11 +317,11 @@ impl<'a> UserContext<'a> {
         Some(channel)
     }
 
-    /// Closes the connection. On a WebSocket, sends a close frame first. An HTTP request that the
-    /// server has not accepted as a whole is cut off (RFC 9112 section 9.6).
+    /// Closes the connection. On a WebSocket, sends a close frame first. A request that has opened
+    /// it and that the server has not accepted as a whole is cut off (RFC 9112 section 9.6).
     pub(crate) fn close(&mut self) {
         self.send_close_frame();
-        let is_cut = self.is_blocked() && self.user.link() == Link::Http;
+        let is_cut = self.is_blocked() && self.user.link() == Link::OfRequests;
         self.act(if is_cut { UserAction::Reset } else { UserAction::Close });
     }
 

@@ -2,7 +2,7 @@
 
 use throng_proto::websocket::Deflater;
 
-use super::session::UserSession;
+use crate::protocols::session::UserSession;
 
 /// One buffer for each part of a message, and the compressor. The writer clears a buffer first; the
 /// memory is kept, so encoding allocates nothing. All templates of a scenario are UTF-8.

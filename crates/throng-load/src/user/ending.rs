@@ -10,8 +10,8 @@
 //! | a connect, an upgrade | any | any other | a failed connect |
 //! | any | any | a panic | an internal error |
 //! | any | faulty | any | the error, which is counted |
-//! | the answer to an HTTP request | HTTP | any | sent again where it may be, or lost |
-//! | any other | HTTP | any | the program goes on |
+//! | the answer to a request | opened by requests | any | sent again where it may be, or lost |
+//! | any other | opened by requests | any | the program goes on |
 //! | the close of its program | any | requested, or the server's FIN | the program goes on |
 //! | the close of its program | any | any other | lost: what was sent before has not arrived |
 //! | anything but an answer | half closed | the server's FIN | the program goes on |
@@ -36,11 +36,10 @@ use super::error::{ConnectFailure, ErrorKind, end_error};
 use super::loops;
 use super::outcomes;
 use super::record::Record;
-use super::session::UserSession;
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
 use crate::protocols::MessageForm;
-use crate::protocols::http::exchange as http;
+use crate::protocols::session::UserSession;
 use crate::steps::connect;
 
 /// Meaning of the end of a connection.
@@ -65,7 +64,7 @@ impl Ending {
                 Self::ConnectFailed(ConnectFailure::Errno(errno))
             }
             (
-                UserWait::Connect { .. } | UserWait::Upgrade | UserWait::HttpConnect { .. },
+                UserWait::Connect { .. } | UserWait::Upgrade | UserWait::RequestConnect { .. },
                 _,
                 reason,
             ) => Self::ConnectFailed(match reason {
@@ -77,11 +76,8 @@ impl Ending {
             }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),
             (_, Link::Faulty, _) => Self::Counted,
-            (UserWait::Response { .. }, _, CloseReason::Finished | CloseReason::Requested) => {
-                Self::Lost(ErrorKind::HttpClosed)
-            }
-            (UserWait::Response { .. }, _, reason) => Self::Lost(end_error(reason)),
-            (_, Link::Http, _) => Self::Planned,
+            (UserWait::Reply { .. }, Link::OfRequests, reason) => Self::Lost(end_error(reason)),
+            (_, Link::OfRequests, _) => Self::Planned,
             (UserWait::Close, _, CloseReason::Requested | CloseReason::Finished) => Self::Planned,
             (UserWait::Answer { .. }, _, reason) => Self::Lost(end_error(reason)),
             (_, Link::HalfClosed, CloseReason::Finished) => Self::Planned,
@@ -101,15 +97,22 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         cx.user.flags.set_served(false);
         cx.count(|c| c.served -= 1);
     }
-    let to_retry = http::request_to_retry(cx, reason);
+    let asked = cx.awaited_op();
+    let to_retry = asked.and_then(|op| Some((op, op.retried_from(cx, reason)?)));
     let ended = cx.user.wait().map(|wait| (wait, Ending::of(wait, link, reason)));
-    if let (Some((_, Ending::Lost(kind))), None) = (ended, to_retry) {
-        http::note_part(cx, kind);
+    let error = |kind| match (kind, asked) {
+        (ErrorKind::ClosedByPeer, Some(op)) => op.closed_error(),
+        _ => kind,
+    };
+    if let (Some((_, Ending::Lost(kind))), None) = (ended, &to_retry) {
+        if let Some(op) = asked {
+            op.note_part(cx, error(kind));
+        }
         outcomes::note_incomplete(cx);
     }
     clear_connection_state(cx);
-    if let Some((request, asked_at)) = to_retry {
-        return http::retry(cx, request, asked_at);
+    if let Some((op, asked_at)) = to_retry {
+        return op.retry(cx, asked_at);
     }
     let Some((wait, ending)) = ended else {
         cx.remove();
@@ -119,7 +122,7 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
         Ending::Planned => match wait {
             UserWait::RunEnd => StepOutcome::Wait,
             UserWait::Close => go_on(cx, wait, after_close(cx)),
-            UserWait::HttpClose { is_done: true } => go_on(cx, wait, StepOutcome::Next),
+            UserWait::RequestClose { is_done: true } => go_on(cx, wait, StepOutcome::Next),
             _ => go_on(cx, wait, StepOutcome::Again),
         },
         Ending::Counted => apply_on_error(cx, wait),
@@ -139,9 +142,8 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
             apply_on_error(cx, UserWait::CloseAfterFailedConnect)
         }
         Ending::Lost(kind) => {
-            cx.count_error(kind);
-            let by_peer = [ErrorKind::ClosedByPeer, ErrorKind::ResetByPeer, ErrorKind::HttpClosed];
-            if by_peer.contains(&kind) {
+            cx.count_error(error(kind));
+            if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
                 cx.record(Record::ConnectionLost);
                 if !was_served {
                     cx.count(|c| c.closed_unserved += 1);
@@ -164,7 +166,7 @@ fn clear_connection_state(cx: &mut UserContext<'_>) {
     if cx.protocol().messages == MessageForm::Bytes {
         return;
     }
-    *cx.session = UserSession::Raw;
+    *cx.session = UserSession::Unconnected;
     let channels = std::mem::take(&mut cx.user.channels);
     let joined = channels.iter().filter(|channel| channel.joined).count();
     if joined > 0 {
@@ -208,7 +210,7 @@ fn go_on(cx: &mut UserContext<'_>, wait: UserWait, flow: StepOutcome) -> StepOut
         return StepOutcome::Wait;
     }
     // A step that closes the connection of requests before it begins keeps its intended moment.
-    if wait != (UserWait::HttpClose { is_done: false }) {
+    if wait != (UserWait::RequestClose { is_done: false }) {
         cx.user.intended = cx.now;
     }
     cx.user.set_wait(UserWait::Yield);

@@ -10,7 +10,7 @@ pub use throng_measure::ErrorKind;
 use throng_measure::error_kind::NO_CODE;
 use throng_proto::websocket::Violation;
 
-use crate::program::ChannelRequestKind;
+use crate::protocols::phoenix::channel_request::ChannelRequestKind;
 
 /// Reason of a failed connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

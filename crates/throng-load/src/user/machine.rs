@@ -2,22 +2,16 @@
 
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
-use throng_proto::http::Response;
-use throng_proto::websocket::DeflateAgreement;
 
 use super::context::{SocketStatus, StepOutcome, UserAction, UserContext};
-use super::error::ConnectFailure;
-use super::record::{Record, Sample};
+use super::record::Record;
 use super::state::{UserState, UserWait};
 use super::{
-    cues, ending, failure, held, iteration, limits, loops, on_message, outcomes, transactions,
+    cues, ending, held, iteration, limits, loops, on_message, outcomes, requests, transactions,
 };
 use crate::program::{IncomingMessage, Op};
 use crate::protocols::MessageForm;
-use crate::protocols::http::exchange as http;
 use crate::protocols::input::{ServerAnswer, ServerFault, UnaskedInput};
-use crate::protocols::phoenix::{heartbeat, request};
-use crate::protocols::ws::ping;
 use crate::steps::{
     barrier, branch, choose, close, connect, expect, send, set, signal, stay, wait,
 };
@@ -33,10 +27,6 @@ pub(crate) enum Input<'a> {
     Opened,
     /// The kernel connected the socket to itself.
     SelfConnected,
-    /// The server accepted the upgrade, and compression as far as it was offered.
-    Upgraded(Option<DeflateAgreement>),
-    /// The server answered the upgrade with another HTTP status.
-    Refused(Response<'a>, &'a [u8]),
     /// Bytes of a stream arrived.
     Bytes(&'a [u8]),
     /// A message of a WebSocket arrived.
@@ -47,12 +37,8 @@ pub(crate) enum Input<'a> {
     Violated(ServerFault<'a>),
     /// Something arrived that answers nothing.
     Unasked(UnaskedInput<'a>),
-    /// The server sent a close frame, with this code and reason.
-    PeerClosed(Option<u16>, &'a str),
     /// The server's FIN arrived.
     PeerFinished,
-    /// The next heartbeat is due.
-    HeartbeatDue,
     /// The server has accepted all bytes that waited.
     Drained,
     /// The output has been handed to the kernel, as [`Progress::Flush`] asked.
@@ -143,15 +129,15 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         // An event of a channel that only rules look at.
         Input::Message(_) if !cx.class().expects && skips_others(cx) => StepOutcome::Wait,
         Input::Message(message) => expect::message_received(cx, message),
-        Input::HeartbeatDue => heartbeat::due(cx),
         Input::Answered(answer) => answer.handle(cx),
         Input::Violated(fault) => fault.handle(cx),
         Input::Unasked(unasked) => unasked.handle(cx),
-        Input::Opened
-        | Input::SelfConnected
-        | Input::Upgraded(..)
-        | Input::Refused(..)
-        | Input::PeerClosed(..) => connection_event(cx, input),
+        // A stopped user only closes its connection.
+        Input::Opened | Input::SelfConnected if cx.user.is_deaf() || !cx.user.is_running() => {
+            StepOutcome::Wait
+        }
+        Input::Opened => connect::opened(cx),
+        Input::SelfConnected => connect::reset_self_connection(cx),
     };
     run(cx, flow, OPS_MAX)
 }
@@ -190,10 +176,7 @@ fn begin_op(cx: &mut UserContext<'_>) -> StepOutcome {
         Op::SendRandom { bytes } => send::begin_random(cx, bytes as usize),
         Op::ExpectBytes { pattern, timeout_ns } => expect::begin_bytes(cx, pattern, timeout_ns),
         Op::ExpectMessage { pattern, timeout_ns } => expect::begin_message(cx, pattern, timeout_ns),
-        Op::Ping { template, timeout_ns } => ping::begin(cx, template, timeout_ns),
-        Op::Pong { template } => ping::begin_pong(cx, template),
-        Op::Request { request } => request::begin(cx, request),
-        Op::Http { request } => http::begin(cx, request),
+        Op::OfProtocol { .. } => cx.protocol_op().map_or(StepOutcome::Next, |op| op.begin(cx)),
         Op::Set { slot, template } => set::begin(cx, slot, template),
         Op::Branch { condition, otherwise } => branch::begin(cx, condition, otherwise),
         Op::Choose { choice } => choose::begin(cx, choice),
@@ -226,13 +209,12 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserState::New | UserState::Stopped { .. } => return StepOutcome::Wait,
     };
     match wait {
-        UserWait::Connect { .. } | UserWait::Upgrade | UserWait::HttpConnect { .. } => {
+        UserWait::Connect { .. } | UserWait::Upgrade | UserWait::RequestConnect { .. } => {
             connect::timed_out(cx)
         }
-        UserWait::Response { .. } => http::timed_out(cx),
         UserWait::Answer { matched } => expect::timed_out(cx, matched.get()),
-        UserWait::Reply { number } => request::timed_out(cx, number.get()),
-        UserWait::Pong => ping::timed_out(cx),
+        UserWait::Reply { number } => protocol_op_timed_out(cx, number.get()),
+        UserWait::Pong => protocol_op_timed_out(cx, 0),
         UserWait::Pause => {
             cx.record(Record::Late(cx.user.intended));
             cx.user.set_wait(UserWait::Yield);
@@ -248,47 +230,20 @@ fn deadline(cx: &mut UserContext<'_>) -> StepOutcome {
         UserWait::SendSpace
         | UserWait::RunEnd
         | UserWait::Close
-        | UserWait::HttpClose { .. }
+        | UserWait::RequestClose { .. }
         | UserWait::CloseAfterFailedConnect
         | UserWait::CloseAfterError => StepOutcome::Wait,
     }
 }
 
-/// Handles an event that opens or ends a connection. A stopped user only closes it.
-fn connection_event(cx: &mut UserContext<'_>, input: Input<'_>) -> StepOutcome {
-    if cx.user.is_deaf() {
-        return StepOutcome::Wait;
-    }
-    if !cx.user.is_running() {
-        if !matches!(input, Input::Opened | Input::SelfConnected | Input::Upgraded(..)) {
-            cx.act(UserAction::Close);
-        }
-        return StepOutcome::Wait;
-    }
-    match input {
-        Input::Opened => connect::opened(cx),
-        Input::SelfConnected => connect::reset_self_connection(cx),
-        Input::Upgraded(deflate) => connect::upgraded(cx, deflate),
-        Input::Refused(answer, body) => {
-            cx.sample(Sample::UpgradeRefused(answer, body));
-            connect::refused(cx, ConnectFailure::Http(answer.status))
-        }
-        Input::PeerClosed(..) if cx.user.wait() == Some(UserWait::Close) => {
-            cx.act(UserAction::Close);
-            StepOutcome::Wait
-        }
-        Input::PeerClosed(code, reason) => {
-            cx.record(Record::PeerClosed { code, reason });
-            failure::close_faulty(cx)
-        }
-        _ => StepOutcome::Wait,
-    }
+fn protocol_op_timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
+    cx.protocol_op().map_or(StepOutcome::Wait, |op| op.timed_out(cx, number))
 }
 
 /// Closes the connection after the server's FIN. If the user only yielded to other users, the
 /// answer that it is about to expect may be here: it runs on first.
 fn peer_finished(cx: &mut UserContext<'_>) -> Progress {
-    if http::peer_finished(cx) {
+    if requests::peer_finished(cx) {
         return Progress::Waits;
     }
     if cx.user.wait() == Some(UserWait::Yield) {

@@ -7,7 +7,6 @@ use super::context::{StepOutcome, UserContext};
 use super::error::ErrorKind;
 use super::{cues, failure};
 use crate::program::{IncomingMessage, MessageRule, Op, Program};
-use crate::protocols::phoenix::request;
 use crate::steps::{branch, choose, send, set};
 
 /// Lets the first rule that fits take the message. Returns false if none does.
@@ -60,8 +59,10 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
                 });
                 StepOutcome::Next
             }
-            Op::Request { request } => {
-                push_reply(cx, request);
+            Op::OfProtocol { .. } => {
+                if let Some(op) = cx.rules.program.protocol_op(pc) {
+                    op.send_of_rule(cx);
+                }
                 StepOutcome::Next
             }
             Op::Set { slot, template } => set::begin(cx, slot, template),
@@ -78,24 +79,13 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
     }
 }
 
-/// Pushes an event of a rule. A user that has left the channel pushes none.
-fn push_reply(cx: &mut UserContext<'_>, index: u32) {
-    let topic = cx.rules.program.request(index).topic;
-    match cx.user.channels.of_topic(topic).filter(|channel| channel.joined) {
-        Some(channel) => {
-            send_reply(cx, |cx| {
-                request::push_beside(cx, index, channel);
-                true
-            });
-        }
-        None => cx.count(|c| c.rules_blocked += 1),
-    }
-}
-
 /// Sends a message of a rule, which `write` writes. Returns false if it could not write the
 /// message. A server that does not read gets none: the user's output would grow with each of the
 /// server's messages.
-fn send_reply(cx: &mut UserContext<'_>, write: impl FnOnce(&mut UserContext<'_>) -> bool) -> bool {
+pub(crate) fn send_reply(
+    cx: &mut UserContext<'_>,
+    write: impl FnOnce(&mut UserContext<'_>) -> bool,
+) -> bool {
     if cx.is_blocked() {
         cx.count(|c| c.rules_blocked += 1);
         return true;

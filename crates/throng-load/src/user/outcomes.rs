@@ -6,7 +6,7 @@
 //! for it after that.
 
 use throng_base::Instant;
-use throng_measure::Operation;
+use throng_measure::{LoadCounters, Operation, OperationCounting};
 
 use super::context::{Rules, UserAction, UserContext};
 use super::loops;
@@ -24,19 +24,13 @@ enum ServerWait {
     Connect,
     /// The answer to its upgrade request.
     Upgrade,
-    /// The answer that its `expect` describes.
-    Answer,
+    /// The answer that its `expect` describes, or that to its request.
+    Answer(Operation),
     /// What its `receive` describes, or a pong. It is no response of the server's program, and
     /// counts for the step's name only.
     Unasked,
-    /// The reply to its join.
-    Join,
-    /// The reply to its push.
-    Push,
-    /// The connection for its HTTP request.
-    HttpConnect,
-    /// The answer to its HTTP request.
-    Response,
+    /// The connection for its request.
+    RequestConnect(Operation),
     /// Buffer space, to send more.
     SendSpace,
 }
@@ -45,26 +39,21 @@ impl ServerWait {
     /// Reports whether the server's program must answer: TCP alone does not end the wait.
     fn is_for_answer(self) -> bool {
         match self {
-            Self::Upgrade | Self::Answer | Self::Join | Self::Push | Self::Response => true,
-            Self::Connect | Self::HttpConnect | Self::Unasked | Self::SendSpace => false,
+            Self::Upgrade | Self::Answer(_) => true,
+            Self::Connect | Self::RequestConnect(_) | Self::Unasked | Self::SendSpace => false,
         }
     }
 
     /// Returns the server's response that a user waits for.
     fn of(user: &User, program: &Program) -> Option<Self> {
+        let operation = || program.latency_kind_at(user.pc());
         Some(match user.wait()? {
             UserWait::Connect { .. } => Self::Connect,
             UserWait::Upgrade => Self::Upgrade,
             UserWait::Answer { .. } if program.is_receive(user.pc()) => Self::Unasked,
             UserWait::Pong => Self::Unasked,
-            UserWait::Answer { .. } => Self::Answer,
-            UserWait::Reply { .. } => match program.latency_kind_at(user.pc())? {
-                Operation::Join => Self::Join,
-                Operation::Push => Self::Push,
-                _ => return None,
-            },
-            UserWait::HttpConnect { .. } => Self::HttpConnect,
-            UserWait::Response { .. } => Self::Response,
+            UserWait::Answer { .. } | UserWait::Reply { .. } => Self::Answer(operation()?),
+            UserWait::RequestConnect { .. } => Self::RequestConnect(operation()?),
             // A half-close that waits sends no message.
             UserWait::SendSpace => match program.op(user.pc()) {
                 Op::Close { .. } => return None,
@@ -76,7 +65,7 @@ impl ServerWait {
             | UserWait::RunEnd
             | UserWait::Yield
             | UserWait::Close
-            | UserWait::HttpClose { .. }
+            | UserWait::RequestClose { .. }
             | UserWait::CloseAfterFailedConnect
             | UserWait::CloseAfterError => return None,
         })
@@ -92,10 +81,9 @@ pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     match wait {
         ServerWait::Connect | ServerWait::Unasked => {}
         ServerWait::Upgrade => cx.count(|c| c.upgrades_failed += 1),
-        ServerWait::Answer => cx.count(|c| c.messages_failed += 1),
-        ServerWait::Join => cx.count(|c| c.joins_failed += 1),
-        ServerWait::Push => cx.count(|c| c.pushes_failed += 1),
-        ServerWait::HttpConnect | ServerWait::Response => cx.count(|c| c.http_failed += 1),
+        ServerWait::Answer(operation) | ServerWait::RequestConnect(operation) => {
+            count(cx, operation, |counting| counting.failed);
+        }
         ServerWait::SendSpace => cx.count(|c| c.sends_failed += 1),
     }
     named::fail(cx);
@@ -126,31 +114,38 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
             c.connects_waiting += 1;
             c.upgrades_waiting += 1;
         }),
-        ServerWait::Answer => cx.count(|c| c.messages_waiting += 1),
+        ServerWait::Answer(operation) => count(cx, operation, |counting| counting.waiting),
         ServerWait::Unasked => {}
-        ServerWait::Join => cx.count(|c| c.joins_waiting += 1),
-        ServerWait::Push => cx.count(|c| c.pushes_waiting += 1),
-        ServerWait::HttpConnect => cx.count(|c| {
-            c.connects_waiting += 1;
-            c.http_connects_waiting += 1;
-            c.http_waiting += 1;
-        }),
-        ServerWait::Response => cx.count(|c| c.http_waiting += 1),
+        ServerWait::RequestConnect(operation) => {
+            cx.count(|c| {
+                c.connects_waiting += 1;
+                c.http_connects_waiting += 1;
+            });
+            count(cx, operation, |counting| counting.waiting);
+        }
         ServerWait::SendSpace => cx.count(|c| c.sends_waiting += 1),
     }
     named::cut_off(cx);
     record_unanswered(cx, wait);
 }
 
+/// Counts an end of an operation, if it is counted.
+fn count(
+    cx: &mut UserContext<'_>,
+    operation: Operation,
+    which: fn(OperationCounting) -> fn(&mut LoadCounters),
+) {
+    if let Some(counting) = operation.counting() {
+        cx.count(which(counting));
+    }
+}
+
 /// Records a wait that ended without an answer.
 fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
-    let from = match wait {
-        ServerWait::Answer => cx.user.answer_counts_from(),
-        _ => cx.user.intended,
-    };
+    let from = cx.user.waiting_from(cx.rules.program).unwrap_or(cx.user.intended);
     if wait != ServerWait::Unasked {
         let program = cx.rules.program;
-        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake.is_some();
+        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake().is_some();
         let kind = program.latency_kind_at(cx.user.pc());
         cx.record(Record::Unanswered { kind, is_tcp_part, from });
     }

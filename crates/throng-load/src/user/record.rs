@@ -8,9 +8,8 @@ use throng_proto::websocket::Violation;
 
 use super::error::{ConnectFailure, ErrorKind};
 use super::timing::AnswerTiming;
-use crate::program::{
-    HttpDifference, IncomingMessage, Loop, StepIndex, UnsendablePart, VariableScope,
-};
+use crate::program::{IncomingMessage, Loop, StepIndex, UnsendablePart, VariableScope};
+use crate::protocols::http::request::HttpDifference;
 
 /// Event that a user records. A latency counts from the intended moment `from` to the arrival of
 /// what ended it.
@@ -22,8 +21,8 @@ pub(crate) enum Record<'a> {
     End(IterationEnd),
     /// A connect succeeded.
     Connected { from: Instant, timing: AnswerTiming },
-    /// A connection for HTTP requests was established.
-    HttpConnected { from: Instant, timing: AnswerTiming },
+    /// A connection was established that a request has opened.
+    RequestConnected { from: Instant, timing: AnswerTiming },
     /// An HTTP request that left at `sent` was answered with this status, and not as expected if
     /// there is a difference.
     HttpAnswered {
@@ -140,7 +139,7 @@ pub(crate) struct MissedTurns {
 pub(crate) enum Sample<'a> {
     /// Something else arrived than the op expects; bytes of a stream as a binary message.
     /// `came_first` if nothing had come before on its connection.
-    Mismatch { got: IncomingMessage<'a>, came_first: bool },
+    Mismatch { kind: ErrorKind, got: IncomingMessage<'a>, came_first: bool },
     /// What the op expects did not arrive, except for these first bytes.
     Timeout { matched: u32 },
     /// The server violated the WebSocket protocol.

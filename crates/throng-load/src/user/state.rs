@@ -20,7 +20,8 @@ pub struct User {
     /// moment at which the wait ends; during a wait for other users, at which it began.
     pub(crate) intended: Instant,
     /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
-    /// a connect, the moment at which it began; during an HTTP request, that at which it was sent.
+    /// a connect, the moment at which it began; during a request that may be sent again, that at
+    /// which it was sent.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
     /// Inner loops, transactions and stored values. Almost no user has any.
@@ -73,16 +74,14 @@ pub(crate) enum UserWait {
     Upgrade,
     /// The answer that its `expect` describes. On TCP, `matched` is the state of the matcher.
     Answer { matched: Packed },
-    /// The connection for its HTTP request. It has tried this many further source ports.
-    HttpConnect { tries: u8, is_retry: bool },
-    /// The answer to its HTTP request; `is_reused` if an earlier request has used the connection.
-    Response { is_reused: bool },
-    /// The end of the connection of its last HTTP request, before it goes on: with the next op if
-    /// the present one `is_done`.
-    HttpClose { is_done: bool },
-    /// The reply to its join, push or leave with this ref.
+    /// The connection that its request has opened. It has tried this many further source ports.
+    RequestConnect { tries: u8, is_retry: bool },
+    /// The answer to the request of its op, which the op's protocol knows by this number.
     Reply { number: Packed },
-    /// The pong to its ping.
+    /// The end of a connection that requests have opened, before it goes on: with the next op if
+    /// the present one `is_done`.
+    RequestClose { is_done: bool },
+    /// The answer to a ping of its op, which the server's program does not see.
     Pong,
     /// The end of a `wait`.
     Pause,
@@ -112,8 +111,8 @@ pub(crate) enum Link {
     Uncounted,
     /// Counted as connected.
     Connected,
-    /// Connected for HTTP requests: between two of them, either end may close it.
-    Http,
+    /// Connected by a request, for further ones: between two of them, either end may close it.
+    OfRequests,
     /// Connected, and the user has closed its sending half.
     HalfClosed,
     /// Connected, and the error that closes the connection is counted.
@@ -352,7 +351,7 @@ impl User {
     pub(crate) fn is_closing_or_stopped(&self) -> bool {
         !self.is_running()
             || self.is_deaf()
-            || matches!(self.wait(), Some(UserWait::Close | UserWait::HttpClose { .. }))
+            || matches!(self.wait(), Some(UserWait::Close | UserWait::RequestClose { .. }))
     }
 
     /// Reports whether an iteration of the user's program is in progress.
@@ -362,7 +361,7 @@ impl User {
 
     /// Reports whether the user has a counted connection that its `connect` opened.
     pub(crate) fn is_connected(&self) -> bool {
-        !matches!(self.link(), Link::Uncounted | Link::Http)
+        !matches!(self.link(), Link::Uncounted | Link::OfRequests)
     }
 
     /// Reports whether the user may send more on its connection: it neither closes nor leaves.
@@ -373,17 +372,12 @@ impl User {
     /// Reports whether the user waits for what the server sends next, or has asked for it: the
     /// moment of its arrival ends a latency.
     pub(crate) fn awaits_answer(&self) -> bool {
-        use UserWait::{Answer, Connect, HttpConnect, Reply, Response, Upgrade};
+        use UserWait::{Answer, Connect, Reply, RequestConnect, Upgrade};
         self.unanswered > 0
             || matches!(
                 self.wait(),
                 Some(
-                    Connect { .. }
-                        | Upgrade
-                        | Answer { .. }
-                        | HttpConnect { .. }
-                        | Response { .. }
-                        | Reply { .. }
+                    Connect { .. } | Upgrade | Answer { .. } | RequestConnect { .. } | Reply { .. }
                 )
             )
     }
@@ -393,9 +387,7 @@ impl User {
         match self.wait()? {
             UserWait::Answer { .. } if program.is_receive(self.pc) => None,
             UserWait::Answer { .. } => Some(self.answer_counts_from()),
-            UserWait::Reply { .. } | UserWait::HttpConnect { .. } | UserWait::Response { .. } => {
-                Some(self.intended)
-            }
+            UserWait::Reply { .. } | UserWait::RequestConnect { .. } => Some(self.intended),
             _ => None,
         }
     }

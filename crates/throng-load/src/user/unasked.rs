@@ -291,7 +291,8 @@ pub(crate) fn take_kept_answer(
                     false => {
                         let came_first = cx.user.flags.has_received_once();
                         let scope = cx.user.scope_of_answer(program, cx.rules.seed);
-                        Record::Sample(Sample::Mismatch { got: message, came_first }, scope)
+                        let (kind, got) = (ErrorKind::ExpectMismatch, message);
+                        Record::Sample(Sample::Mismatch { kind, got, came_first }, scope)
                     }
                 };
                 (cx.actions)(UserAction::Record(pc, record));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::units::show_duration;
 use throng_load::program::Traffic;
-use throng_load::protocols::{CalibrationMessages, Protocol};
+use throng_load::protocols::{CalibrationMessages, CalibrationTraffic, Protocol};
 
 use crate::rates::Window;
 
@@ -93,7 +93,7 @@ impl Parts {
     }
 
     fn part(&self, name: &'static str, load: &str, users: &str) -> Part {
-        let (protocol, target) = (self.protocol.name(), self.protocol.row().calibration.target);
+        let CalibrationTraffic { protocol, target, .. } = self.protocol.row().calibration;
         // The target is known only when the peer listens; the command line then names it.
         let nowhere = target.replace('@', "127.0.0.1:1");
         let scenario = format!("target: {nowhere}\nprotocol: {protocol}\nload: {load}\n{users}\n");

@@ -6,46 +6,128 @@
 mod memory;
 mod response;
 
+use std::time::Duration;
+
 use throng_base::Instant;
 use throng_engine::{CloseReason, Deadline};
-use throng_proto::http::{HttpRequestHead, write_field};
+use throng_proto::http::{HttpClient, HttpRequestHead, write_field};
 
 use super::request::HttpRequest;
-use crate::program::{Op, UnsendablePart};
+use crate::program::{MessagePattern, ProtocolOp, UnsendablePart};
+use crate::protocols::session::UserSession;
 use crate::user::context::{SocketStatus, StepOutcome, UserAction, UserContext};
 use crate::user::encoder::{Encoder, as_text};
 use crate::user::error::ErrorKind;
 use crate::user::record::{Record, Sample};
-use crate::user::session::UserSession;
-use crate::user::state::{Link, UserWait};
+use crate::user::requests;
+use crate::user::state::{Link, Packed, UserWait};
 use crate::user::trace::Payload;
 
 pub(crate) use memory::HttpMemory;
-pub(crate) use response::{answered, note_part, timed_out, unasked, violated};
+pub(crate) use response::{answered, unasked, violated};
 
-/// Sends a request on the connection that the last one has left, or opens a new one for it.
-pub(crate) fn begin(cx: &mut UserContext<'_>, request: u32) -> StepOutcome {
-    let is_ours = cx.session.http().is_some();
-    match cx.socket {
-        SocketStatus::Open if is_ours => {
-            cx.count(|c| c.http_started += 1);
-            let request = cx.rules.program.http_request(request);
-            keep_state_before(cx, request);
-            cx.user.message_from = cx.now;
-            cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
-            send_request(cx, true)
-        }
-        SocketStatus::Absent => {
-            cx.count(|c| c.http_started += 1);
-            dial(cx, request, (0, false), cx.now);
-            StepOutcome::Wait
-        }
-        SocketStatus::Open | SocketStatus::Blocked | SocketStatus::Busy => {
-            close_before(cx, false);
-            StepOutcome::Wait
+impl ProtocolOp for HttpRequest {
+    /// Sends a request on the connection that the last one has left, or opens a new one for it.
+    fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
+        let is_ours = cx.session.http().is_some();
+        match cx.socket {
+            SocketStatus::Open if is_ours => {
+                requests::sent(cx);
+                keep_state_before(cx, self);
+                cx.user.message_from = cx.now;
+                cx.wait_until(Deadline::Coarse(cx.now + self.timeout));
+                send_request(cx, self, true)
+            }
+            SocketStatus::Absent => {
+                requests::sent(cx);
+                dial(cx, self, (0, false), cx.now);
+                StepOutcome::Wait
+            }
+            SocketStatus::Open | SocketStatus::Blocked | SocketStatus::Busy => {
+                requests::close_before(cx, false);
+                StepOutcome::Wait
+            }
         }
     }
+
+    fn timed_out(&self, cx: &mut UserContext<'_>, _: u32) -> StepOutcome {
+        response::timed_out(cx)
+    }
+
+    fn describe(&self, shown: &dyn Fn(&[u8]) -> String) -> String {
+        self.expected.describe(shown)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.timeout)
+    }
+
+    fn response(&self) -> Option<&MessagePattern> {
+        self.expected.body.as_ref()
+    }
+
+    fn closed_error(&self) -> ErrorKind {
+        ErrorKind::HttpClosed
+    }
+
+    fn note_part(&self, cx: &mut UserContext<'_>, kind: ErrorKind) {
+        response::note_part(cx, kind);
+    }
+
+    /// Handles an established connection: the request leaves.
+    fn connected(&self, cx: &mut UserContext<'_>) -> StepOutcome {
+        let wait = cx.user.wait();
+        let is_retry = matches!(wait, Some(UserWait::RequestConnect { is_retry: true, .. }));
+        // The time before a retry is none of the connect's.
+        let from = if is_retry { cx.user.message_from } else { cx.user.intended };
+        let timing = cx.timing();
+        cx.user.clear_unanswered();
+        cx.user.message_from = cx.now;
+        cx.user.set_link(Link::OfRequests);
+        cx.record(Record::RequestConnected { from, timing });
+        send_request(cx, self, false)
+    }
+
+    /// Connects from another source port. It does not count as another connect, and the time-out
+    /// goes on.
+    fn connect_again(&self, cx: &mut UserContext<'_>, tries: u8, is_retry: bool) -> StepOutcome {
+        let asked_at = cx.user.memory.known_http().and_then(|http| http.asked_at);
+        // The first connect of a request begins with its time-out.
+        let asked_at = asked_at.unwrap_or(cx.user.message_from);
+        dial(cx, self, (tries, is_retry), asked_at);
+        StepOutcome::Wait
+    }
+
+    fn answered_by_end(&self, cx: &mut UserContext<'_>) -> bool {
+        let finished = cx.session.http().and_then(HttpClient::finish);
+        let response = finished.as_ref().and_then(|finished| finished.response());
+        response.map(|response| answered(cx, &response)).is_some()
+    }
+
+    /// Returns when the request was sent, if the server had closed the connection before, and has
+    /// not answered by a single byte (RFC 9112 section 9.3.1).
+    fn retried_from(&self, cx: &mut UserContext<'_>, reason: CloseReason) -> Option<Instant> {
+        let (_, number) = cx.asked::<Self>()?;
+        let is_servers = matches!(reason, CloseReason::Finished | CloseReason::Failed(_));
+        let has_begun = cx.session.http().is_some_and(|client| client.has_begun());
+        let may_be_sent_again = number == REUSED && is_servers && !has_begun;
+        (may_be_sent_again && self.is_idempotent()).then_some(cx.user.message_from)
+    }
+
+    /// Opens a new connection for the request. Its time-out goes on.
+    fn retry(&self, cx: &mut UserContext<'_>, asked_at: Instant) -> StepOutcome {
+        cx.count(|c| c.http_retried += 1);
+        let before = cx.user.memory.known_http().and_then(|http| http.before.take());
+        if let Some((counter, prng)) = before {
+            (cx.user.counter, cx.user.prng) = (counter, prng);
+        }
+        dial(cx, self, (0, true), asked_at);
+        StepOutcome::Wait
+    }
 }
+
+/// The number of a request on a connection that an earlier one has used; that of another is 0.
+const REUSED: u32 = 1;
 
 /// Keeps what rendering a request changes, if the request may have to be sent again.
 fn keep_state_before(cx: &mut UserContext<'_>, request: &HttpRequest) {
@@ -59,7 +141,12 @@ fn keep_state_before(cx: &mut UserContext<'_>, request: &HttpRequest) {
 
 /// Opens a connection for a request whose time-out counts from `asked_at`; `is_retry` if the
 /// request was sent then, on a connection that has ended.
-fn dial(cx: &mut UserContext<'_>, request: u32, (tries, is_retry): (u8, bool), asked_at: Instant) {
+fn dial(
+    cx: &mut UserContext<'_>,
+    request: &HttpRequest,
+    (tries, is_retry): (u8, bool),
+    asked_at: Instant,
+) {
     debug_assert_eq!(cx.user.link(), Link::Uncounted, "there is a connection");
     if tries == 0 {
         cx.count(|c| c.connects_started += 1);
@@ -70,50 +157,19 @@ fn dial(cx: &mut UserContext<'_>, request: u32, (tries, is_retry): (u8, bool), a
         // That of an earlier request is over.
         http.asked_at = None;
     }
-    let timeout = cx.rules.program.http_request(request).timeout;
-    cx.user.set_wait(UserWait::HttpConnect { tries, is_retry });
+    cx.user.set_wait(UserWait::RequestConnect { tries, is_retry });
     cx.user.clear_unanswered();
     cx.user.inbox = None;
     cx.user.message_from = cx.now;
     *cx.session = UserSession::http_client();
     cx.act(UserAction::Connect { measures_arrivals: true });
-    cx.wait_until(Deadline::Coarse(asked_at + timeout));
-}
-
-/// Connects from another source port. It does not count as another connect, and the time-out goes
-/// on.
-pub(crate) fn dial_again(
-    cx: &mut UserContext<'_>,
-    request: u32,
-    tries: u8,
-    is_retry: bool,
-) -> StepOutcome {
-    let asked_at = cx.user.memory.known_http().and_then(|http| http.asked_at);
-    // The first connect of a request begins with its time-out.
-    let asked_at = asked_at.unwrap_or(cx.user.message_from);
-    dial(cx, request, (tries, is_retry), asked_at);
-    StepOutcome::Wait
-}
-
-/// Handles an established connection: the request leaves.
-pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
-    let is_retry = matches!(cx.user.wait(), Some(UserWait::HttpConnect { is_retry: true, .. }));
-    // The time before a retry is none of the connect's.
-    let from = if is_retry { cx.user.message_from } else { cx.user.intended };
-    let timing = cx.timing();
-    cx.user.clear_unanswered();
-    cx.user.message_from = cx.now;
-    cx.user.set_link(Link::Http);
-    cx.record(Record::HttpConnected { from, timing });
-    send_request(cx, false)
+    cx.wait_until(Deadline::Coarse(asked_at + request.timeout));
 }
 
 /// Writes the request of the present step, unless one of its values would break it. Its time-out
 /// runs already.
-fn send_request(cx: &mut UserContext<'_>, is_reused: bool) -> StepOutcome {
-    let Op::Http { request } = cx.op() else { return StepOutcome::Wait };
+fn send_request(cx: &mut UserContext<'_>, request: &HttpRequest, is_reused: bool) -> StepOutcome {
     let program = cx.rules.program;
-    let request = program.http_request(request);
     cx.encoder.clear();
     let encoder = &mut *cx.encoder;
     let ends: Vec<usize> = cx.user.render(program, |scope| {
@@ -128,7 +184,8 @@ fn send_request(cx: &mut UserContext<'_>, is_reused: bool) -> StepOutcome {
         });
         values.collect()
     });
-    cx.user.set_wait(UserWait::Response { is_reused });
+    let number = Packed::new(if is_reused { REUSED } else { 0 });
+    cx.user.set_wait(UserWait::Reply { number });
     if let Some(part) = find_unsendable(cx.encoder, request, &ends) {
         cx.sample(Sample::Unsendable(&part));
         return response::fail(cx, ErrorKind::BadValue, true);
@@ -198,60 +255,4 @@ fn write_head(cx: &mut UserContext<'_>, request: &HttpRequest, ends: &[usize]) {
     }
     cx.out.extend_from_slice(b"\r\n");
     cx.trace_output(begin, |head| Payload::Head(head));
-}
-
-/// Closes the connection of the last request. The user then goes on: with the next step if the
-/// present one `is_done`, else with the present one.
-pub(crate) fn close_before(cx: &mut UserContext<'_>, is_done: bool) {
-    cx.user.set_wait(UserWait::HttpClose { is_done });
-    cx.wait_until(Deadline::Never);
-    cx.close();
-}
-
-/// Handles the server's FIN on a connection of requests. It ends an answer whose length it is; any
-/// other answer is missing, and between two answers it means nothing. Returns false for any other
-/// connection.
-pub(crate) fn peer_finished(cx: &mut UserContext<'_>) -> bool {
-    if cx.user.link() != Link::Http {
-        return false;
-    }
-    let finished = cx.session.http().and_then(throng_proto::http::HttpClient::finish);
-    let waits = matches!(cx.user.wait(), Some(UserWait::Response { .. }));
-    match finished.as_ref().filter(|_| waits).and_then(|finished| finished.response()) {
-        // It closes the connection, and goes on when that is done.
-        Some(response) => _ = answered(cx, &response),
-        // The end of the connection finds what has arrived of it.
-        None => cx.act(UserAction::CloseFinished),
-    }
-    true
-}
-
-/// Returns the request to send again after the end of a connection, and the moment at which it was
-/// sent: the server had closed the connection before, and has not answered by a single byte (RFC
-/// 9112 section 9.3.1).
-pub(crate) fn request_to_retry(
-    cx: &mut UserContext<'_>,
-    reason: CloseReason,
-) -> Option<(u32, Instant)> {
-    let (Some(UserWait::Response { is_reused: true }), Op::Http { request }) =
-        (cx.user.wait(), cx.op())
-    else {
-        return None;
-    };
-    let is_servers = matches!(reason, CloseReason::Finished | CloseReason::Failed(_));
-    let has_begun = cx.session.http().is_some_and(|client| client.has_begun());
-    let is_idempotent = cx.rules.program.http_request(request).is_idempotent();
-    (is_servers && !has_begun && is_idempotent).then_some((request, cx.user.message_from))
-}
-
-/// Opens a new connection, to send again the request that was sent at `asked_at`. Its time-out goes
-/// on.
-pub(crate) fn retry(cx: &mut UserContext<'_>, request: u32, asked_at: Instant) -> StepOutcome {
-    cx.count(|c| c.http_retried += 1);
-    let before = cx.user.memory.known_http().and_then(|http| http.before.take());
-    if let Some((counter, prng)) = before {
-        (cx.user.counter, cx.user.prng) = (counter, prng);
-    }
-    dial(cx, request, (0, true), asked_at);
-    StepOutcome::Wait
 }

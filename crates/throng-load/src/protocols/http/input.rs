@@ -3,7 +3,7 @@
 use throng_proto::http::{HttpEvent, HttpResponse, ResponseError};
 
 use super::exchange;
-use crate::protocols::input::{ServerAnswer, ServerFault, UnaskedInput};
+use crate::protocols::input::{Receiver, ServerAnswer, ServerFault, UnaskedInput};
 use crate::user::Input;
 use crate::user::context::{StepOutcome, UserContext};
 
@@ -14,13 +14,13 @@ pub(crate) type Fault<'a> = (ResponseError, &'a [u8]);
 /// Bytes that answer no request.
 pub(crate) type Unasked<'a> = &'a [u8];
 
-/// Returns the input that an event of the session is.
-pub(crate) fn of(event: HttpEvent<'_>) -> Input<'_> {
-    match event {
+/// Gives the user what an event of its session is.
+pub(crate) fn received(receiver: &mut dyn Receiver, event: HttpEvent<'_>) {
+    receiver.step(match event {
         HttpEvent::Response(response) => Input::Answered(ServerAnswer::Http(response)),
         HttpEvent::Failed(error, head) => Input::Violated(ServerFault::Http((error, head))),
         HttpEvent::Unasked(bytes) => Input::Unasked(UnaskedInput::Http(bytes)),
-    }
+    });
 }
 
 pub(crate) fn answered(cx: &mut UserContext<'_>, response: Answer<'_>) -> StepOutcome {

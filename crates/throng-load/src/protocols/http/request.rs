@@ -12,28 +12,28 @@ use crate::scenario::{Credentials, Segment};
 
 /// A request, ready to be rendered for a user.
 #[derive(Clone, Debug)]
-pub struct HttpRequest {
+pub(crate) struct HttpRequest {
     /// `GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `OPTIONS`.
-    pub method: &'static str,
+    pub(crate) method: &'static str,
     /// Value of the `host` header, if the request has no field `host` of its own.
-    pub host: String,
+    pub(crate) host: String,
     /// Path and query.
-    pub path: Template,
+    pub(crate) path: Template,
     /// Further header fields. A `host` is the first.
-    pub headers: Vec<(String, Template)>,
+    pub(crate) headers: Vec<(String, Template)>,
     /// Body, if it has one.
-    pub body: Option<Template>,
+    pub(crate) body: Option<Template>,
     /// What the answer must be.
-    pub expected: HttpExpectation,
+    pub(crate) expected: HttpExpectation,
     /// Time-out of the answer, and of the connect before it.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// What follows from these.
     pub(crate) traits: RequestTraits,
 }
 
 /// Traits of a request that would take a search of its parts each time it is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestTraits {
+pub(crate) struct RequestTraits {
     /// Rendering it again gives another request.
     pub(crate) draws: bool,
     /// A value stands in its path or in a field as it is, and may break it.
@@ -50,34 +50,34 @@ pub struct RequestTraits {
 
 /// What an answer must be.
 #[derive(Clone, Debug)]
-pub struct HttpExpectation {
+pub(crate) struct HttpExpectation {
     /// The statuses that are expected.
-    pub statuses: Statuses,
+    pub(crate) statuses: Statuses,
     /// The body, and the parts of it that the user keeps.
-    pub body: Option<MessagePattern>,
+    pub(crate) body: Option<MessagePattern>,
     /// Header fields that the user keeps. An answer without one of them is not expected.
-    pub fields: Vec<FieldCapture>,
+    pub(crate) fields: Vec<FieldCapture>,
     /// Where the user keeps the status, of an answer that is not expected too.
-    pub status_captures: StatusCaptures,
+    pub(crate) status_captures: StatusCaptures,
 }
 
 /// Places of the status among a user's values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StatusCaptures(pub Vec<u16>);
+pub(crate) struct StatusCaptures(pub(crate) Vec<u16>);
 
 /// Ranges of statuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Statuses(pub Vec<RangeInclusive<u16>>);
+pub(crate) struct Statuses(pub(crate) Vec<RangeInclusive<u16>>);
 
 /// A header field that a user keeps, or a part of it.
 #[derive(Clone, Debug)]
-pub struct FieldCapture {
+pub(crate) struct FieldCapture {
     /// Its place among the user's values.
-    pub slot: u16,
+    pub(crate) slot: u16,
     /// Name of the field.
-    pub field: String,
+    pub(crate) field: String,
     /// Part of its value: the first group, or all that matches; `None` for the whole value.
-    pub part: Option<Regex>,
+    pub(crate) part: Option<Regex>,
 }
 
 /// The first thing in an answer that is not as expected.

@@ -22,42 +22,49 @@ const GET: StepKind = StepKind {
     name: "get",
     example: "get: /",
     form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const HEAD: StepKind = StepKind {
     name: "head",
     example: "head: /",
     form: StepForm::Value(|reader, node| read(reader, node, ("head", HEAD_METHOD))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const POST: StepKind = StepKind {
     name: "post",
     example: "post: {path: /login, json: {user: \"${user.id}\"}}",
     form: StepForm::Value(|reader, node| read(reader, node, ("post", "POST"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const PUT: StepKind = StepKind {
     name: "put",
     example: "put: {path: /name, body: \"${user.id}\"}",
     form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const PATCH: StepKind = StepKind {
     name: "patch",
     example: "patch: {path: /name, json: {name: \"${user.id}\"}}",
     form: StepForm::Value(|reader, node| read(reader, node, ("patch", "PATCH"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const DELETE: StepKind = StepKind {
     name: "delete",
     example: "delete: /session",
     form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 const OPTIONS: StepKind = StepKind {
     name: "options",
     example: "options: /",
     form: StepForm::Value(|reader, node| read(reader, node, ("options", "OPTIONS"))),
+    measured: StepMeasure::As(Operation::Http),
 };
 
 #[derive(Debug)]
@@ -84,20 +91,23 @@ impl Action for Http {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         compiler.limit(LimitedAction::Request);
-        let (request, bytes_max) = compiler.http_request(|host| HttpRequest {
+        let target = compiler.target();
+        let mut request = HttpRequest {
             method: self.method,
-            host,
+            host: target.host_header(),
             path: self.path.clone(),
             headers: self.headers.clone(),
             body: self.body.clone(),
             expected: self.expected.clone(),
             timeout: self.timeout,
             traits: RequestTraits::of(&self.path, &self.headers, self.body.as_ref()),
-        });
+        };
+        request.add_credentials(target.credentials.as_ref());
+        let bytes_max = request.bytes_max();
         let latency = Some(Operation::Http);
         let facts =
             OpFacts::of_role(OpRole::Asks { is_replaced: !compiler.protocol().opens_itself });
-        compiler.push(Op::Http { request }, OpFacts { latency, bytes_max, ..facts });
+        compiler.protocol_op(request, OpFacts { latency, bytes_max, ..facts });
     }
 }
 

@@ -6,26 +6,26 @@ use crate::program::{Broadcast, MessagePattern, Probe, Template};
 
 /// A request to the server.
 #[derive(Clone, Debug)]
-pub struct ChannelRequest {
+pub(crate) struct ChannelRequest {
     /// Type of the request.
-    pub kind: ChannelRequestKind,
+    pub(crate) kind: ChannelRequestKind,
     /// Index of its [`TopicTemplate`].
-    pub topic: u16,
+    pub(crate) topic: u16,
     /// Event of a push; empty otherwise.
-    pub event: Template,
+    pub(crate) event: Template,
     /// Text of a JSON object; empty for a leave.
-    pub payload: Template,
+    pub(crate) payload: Template,
     /// True if the user waits for the reply.
-    pub awaits_reply: bool,
+    pub(crate) awaits_reply: bool,
     /// Time-out of the reply.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
     /// What the response of an ok must be.
-    pub response: Option<MessagePattern>,
+    pub(crate) response: Option<MessagePattern>,
 }
 
 /// Type of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChannelRequestKind {
+pub(crate) enum ChannelRequestKind {
     /// Joins a topic (`phx_join`).
     Join,
     /// Pushes an event of the application.
@@ -36,9 +36,9 @@ pub enum ChannelRequestKind {
 
 /// The name of a channel.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TopicTemplate {
+pub(crate) struct TopicTemplate {
     /// Template of the name; a user renders the same text each time.
-    pub name: Template,
+    pub(crate) name: Template,
     probe_reach: ProbeReach,
 }
 
@@ -65,7 +65,7 @@ impl TopicTemplate {
     }
 
     /// Reports whether the probe is delivered to users whose topic is `rendered`.
-    pub fn receives_probe(&self, rendered: &[u8]) -> bool {
+    pub(crate) fn receives_probe(&self, rendered: &[u8]) -> bool {
         match &self.probe_reach {
             ProbeReach::Always => true,
             ProbeReach::Never => false,

@@ -1,19 +1,17 @@
 //! `join`: joins a channel and waits for the reply.
 
-use throng_base::Instant;
-
 use super::channel_request::{ChannelRequest, ChannelRequestKind};
 use super::channels::Channel;
 use super::topic::{REPLY_TIMEOUT_DEFAULT, read_topic};
 use crate::program::MessagePattern;
 use crate::steps::expect::read_response;
 use crate::steps::prelude::*;
-use crate::user::named;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "join",
     example: "join: {topic: \"rooms:lobby\"}",
     form: StepForm::Value(read),
+    measured: StepMeasure::As(Operation::Join),
 };
 
 #[derive(Debug)]
@@ -47,7 +45,7 @@ impl Action for Join {
             timeout: self.timeout,
             response: self.response.clone(),
         };
-        compiler.request(request, Some(Operation::Join));
+        request.compile(compiler, Some(Operation::Join));
     }
 }
 
@@ -68,14 +66,11 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
 
 /// Notes a join that was sent with ref `join_ref`.
 pub(crate) fn sent(cx: &mut UserContext<'_>, join_ref: u32, topic: u16, receives_probe: bool) {
-    cx.count(|c| c.joins_started += 1);
     cx.user.channels.push(Channel { join_ref, topic, joined: false, receives_probe });
 }
 
-/// Notes that the server has answered the join of `from` ok.
-pub(crate) fn answered(cx: &mut UserContext<'_>, join_ref: u32, from: Instant) {
-    cx.record(Record::Done { operation: Operation::Join, from, timing: cx.timing() });
-    named::succeed(cx, Some(from), cx.timing());
+/// Notes that the server has answered the join ok.
+pub(crate) fn answered(cx: &mut UserContext<'_>, join_ref: u32) {
     if let Some(channel) = cx.user.channels.of_join(join_ref) {
         channel.joined = true;
     }

@@ -9,6 +9,7 @@ pub(crate) const KIND: StepKind = StepKind {
     name: "leave",
     example: "leave: {topic: \"rooms:lobby\"}",
     form: StepForm::Value(read),
+    measured: StepMeasure::No,
 };
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Action for Leave {
             timeout: self.timeout,
             response: None,
         };
-        compiler.request(request, None);
+        request.compile(compiler, None);
     }
 }
 

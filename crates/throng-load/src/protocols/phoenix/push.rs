@@ -1,18 +1,16 @@
 //! `push`: pushes an event to a joined channel.
 
-use throng_base::Instant;
-
 use super::channel_request::{ChannelRequest, ChannelRequestKind};
 use super::topic::{REPLY_TIMEOUT_DEFAULT, read_event, read_topic};
 use crate::program::{LimitedAction, MessagePattern};
 use crate::steps::expect::read_response;
 use crate::steps::prelude::*;
-use crate::user::named;
 
 pub(crate) const KIND: StepKind = StepKind {
     name: "push",
     example: "push: {topic: \"rooms:lobby\", event: new_msg}",
     form: StepForm::Value(read),
+    measured: StepMeasure::As(Operation::Push),
 };
 
 /// A push of a rule of `on_message`.
@@ -49,7 +47,7 @@ impl Action for Push {
             timeout: self.timeout,
             response: self.response.clone(),
         };
-        compiler.request(request, Some(Operation::Push));
+        request.compile(compiler, Some(Operation::Push));
     }
 }
 
@@ -111,18 +109,4 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
         timeout: timeout?,
         response: response?,
     }))
-}
-
-/// Notes a push that was sent.
-pub(crate) fn sent(cx: &mut UserContext<'_>, awaits_reply: bool) {
-    cx.count(|c| c.pushes_sent += 1);
-    if !awaits_reply {
-        cx.count(|c| c.pushes_without_reply += 1);
-    }
-}
-
-/// Notes that the server has answered the push of `from` ok.
-pub(crate) fn answered(cx: &mut UserContext<'_>, from: Instant) {
-    cx.record(Record::Done { operation: Operation::Push, from, timing: cx.timing() });
-    named::succeed(cx, Some(from), cx.timing());
 }

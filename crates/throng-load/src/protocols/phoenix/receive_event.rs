@@ -11,6 +11,7 @@ pub(crate) const KIND: StepKind = StepKind {
     name: "receive",
     example: "receive: {topic: \"rooms:lobby\", event: new_msg}",
     form: StepForm::Value(read),
+    measured: StepMeasure::ByName,
 };
 
 /// A `receive` of a channel: other events may come before it.

@@ -1,59 +1,104 @@
 //! What `join`, `push` and `leave` of Phoenix Channels have in common: the request and its reply.
 
-use throng_engine::Deadline;
-use throng_measure::ErrorKind;
+use std::time::Duration;
+
+use throng_measure::{ErrorKind, Operation};
 use throng_proto::phoenix::client::{self, ChannelEnd, PushReply};
 use throng_proto::phoenix::{Decimal, PhoenixPayload};
 
 use super::channel_request::{ChannelRequest, ChannelRequestKind};
 use super::channels::Channel;
-use super::{join, leave, push};
-use crate::program::{IncomingMessage, MessagePattern, Op, Variable, VariableScope};
+use super::{join, leave};
+use crate::program::compiler::Compiler;
+use crate::program::{
+    IncomingMessage, MessagePattern, OpFacts, OpRole, ProtocolOp, Template, Variable, VariableScope,
+};
 use crate::steps::send;
 use crate::user::context::{StepOutcome, UserContext};
 use crate::user::encoder::as_text;
 use crate::user::error::{refusal_error, timeout_error};
-use crate::user::failure;
-use crate::user::record::{Record, Sample};
-use crate::user::state::{Packed, UserWait};
+use crate::user::record::Sample;
+use crate::user::{failure, on_message, requests};
 
-/// Sends a join, push or leave and waits for its reply.
-pub(crate) fn begin(cx: &mut UserContext<'_>, index: u32) -> StepOutcome {
-    if let Some(flow) = send::check_can_send(cx) {
-        return flow;
+impl ChannelRequest {
+    /// Appends the request to a program. Its reply is found by its ref, so it is no answer to a
+    /// `send`.
+    pub(super) fn compile(self, compiler: &mut Compiler<'_>, latency: Option<Operation>) {
+        let texts = [compiler.topic_name(self.topic), &self.event, &self.payload];
+        let bytes_max = texts.map(Template::bytes_max).iter().sum();
+        let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
+        compiler.protocol_op(self, facts);
     }
-    let request = cx.rules.program.request(index);
-    let channel = cx.user.channels.of_topic(request.topic);
-    let is_joined = channel.is_some_and(|channel| channel.joined);
-    if request.kind != ChannelRequestKind::Join && !is_joined {
-        return failure::skip_step(cx, ErrorKind::NotJoined);
-    }
-    let number = cx.user.next_ref();
-    let receives_probe = write(cx, request, number, channel);
-    if request.kind == ChannelRequestKind::Push {
-        for part in cx.rules.program.sent_parts() {
-            part.store(&cx.encoder.payload, |slot, value| cx.user.memory.store(slot, value));
-        }
-    }
-    match request.kind {
-        ChannelRequestKind::Join => join::sent(cx, number, request.topic, receives_probe),
-        ChannelRequestKind::Push => push::sent(cx, request.awaits_reply),
-        ChannelRequestKind::Leave => leave::sent(cx, channel),
-    }
-    if !request.awaits_reply {
-        cx.user.intended = cx.now;
-        return StepOutcome::Next;
-    }
-    cx.user.set_wait(UserWait::Reply { number: Packed::new(number) });
-    cx.wait_until(Deadline::Coarse(cx.now + request.timeout));
-    StepOutcome::Wait
 }
 
-/// Appends a push to the output, beside the steps of the user: no step waits for its reply.
-pub(crate) fn push_beside(cx: &mut UserContext<'_>, index: u32, channel: Channel) {
-    let request = cx.rules.program.request(index);
-    let number = cx.user.next_ref();
-    write(cx, request, number, Some(channel));
+impl ProtocolOp for ChannelRequest {
+    /// Sends a join, push or leave and waits for its reply.
+    fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
+        if let Some(flow) = send::check_can_send(cx) {
+            return flow;
+        }
+        let channel = cx.user.channels.of_topic(self.topic);
+        let is_joined = channel.is_some_and(|channel| channel.joined);
+        if self.kind != ChannelRequestKind::Join && !is_joined {
+            return failure::skip_step(cx, ErrorKind::NotJoined);
+        }
+        let number = cx.user.next_ref();
+        let receives_probe = write(cx, self, number, channel);
+        requests::sent(cx);
+        match self.kind {
+            ChannelRequestKind::Join => join::sent(cx, number, self.topic, receives_probe),
+            ChannelRequestKind::Push => {
+                for part in cx.rules.program.sent_parts() {
+                    part.store(&cx.encoder.payload, |slot, value| {
+                        cx.user.memory.store(slot, value);
+                    });
+                }
+            }
+            ChannelRequestKind::Leave => leave::sent(cx, channel),
+        }
+        if !self.awaits_reply {
+            cx.count(|c| c.pushes_without_reply += 1);
+            cx.user.intended = cx.now;
+            return StepOutcome::Next;
+        }
+        requests::await_answer(cx, number, self.timeout)
+    }
+
+    /// Pushes an event of a rule: no step waits for its reply. A user that has left the channel
+    /// pushes none.
+    fn send_of_rule(&self, cx: &mut UserContext<'_>) {
+        match cx.user.channels.of_topic(self.topic).filter(|channel| channel.joined) {
+            Some(channel) => {
+                on_message::send_reply(cx, |cx| {
+                    let number = cx.user.next_ref();
+                    write(cx, self, number, Some(channel));
+                    true
+                });
+            }
+            None => cx.count(|c| c.rules_blocked += 1),
+        }
+    }
+
+    fn timed_out(&self, cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
+        cx.user.channels.remove(number);
+        failure::fail_step(cx, timeout_error(self.kind))
+    }
+
+    fn describe(&self, shown: &dyn Fn(&[u8]) -> String) -> String {
+        match (self.awaits_reply, &self.response) {
+            (true, Some(rule)) => format!("a reply with status ok and {}", rule.describe(shown)),
+            (true, None) => "a reply with status ok".to_owned(),
+            (false, _) => "an open channel".to_owned(),
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        self.awaits_reply.then_some(self.timeout)
+    }
+
+    fn response(&self) -> Option<&MessagePattern> {
+        self.response.as_ref()
+    }
 }
 
 /// Appends the request to the output. Returns whether the probe is delivered in its topic.
@@ -111,48 +156,42 @@ pub(crate) fn reply_received(
     number: u32,
     reply: &PushReply<'_>,
 ) -> StepOutcome {
-    let (Some(UserWait::Reply { number: awaited }), Op::Request { request }) =
-        (cx.user.wait(), cx.op())
-    else {
-        return StepOutcome::Wait;
-    };
-    if number != awaited.get() || !answers(cx, request, number, reply) {
+    let Some((request, awaited)) = cx.asked::<ChannelRequest>() else { return StepOutcome::Wait };
+    if number != awaited || !answers(cx, request, number, reply) {
         return StepOutcome::Wait;
     }
-    let kind = cx.rules.program.request(request).kind;
-    let (from, timing) = (cx.user.intended, cx.timing());
+    let kind = request.kind;
     let is_ok = &reply.status == "ok";
     if !is_ok {
         cx.sample(Sample::Refusal(refusal_error(kind), reply));
     }
-    cx.record(Record::Replied { timing, from });
+    requests::arrived(cx);
     if !is_ok {
         // Of a join; no channel has the ref of another request.
         cx.user.channels.remove(number);
         return failure::fail_step(cx, refusal_error(kind));
     }
-    if let Some(rule) = &cx.rules.program.request(request).response
+    if let Some(rule) = &request.response
         && let Err(got) = take_response(cx, rule, &reply.response)
     {
-        cx.sample(Sample::Mismatch { got, came_first: false });
         cx.user.channels.remove(number);
-        return failure::fail_step(cx, ErrorKind::ExpectMismatch);
+        return requests::fail_with(cx, ErrorKind::ExpectMismatch, got);
     }
-    match kind {
-        ChannelRequestKind::Join => join::answered(cx, number, from),
-        ChannelRequestKind::Push => push::answered(cx, from),
-        ChannelRequestKind::Leave => {}
+    if kind == ChannelRequestKind::Join {
+        join::answered(cx, number);
     }
-    cx.user.set_wait(UserWait::Yield);
-    cx.user.intended = cx.now;
-    cx.wait_until(Deadline::Never);
-    StepOutcome::Next
+    requests::succeed(cx)
 }
 
 /// Reports whether a reply is one in the channel of a request. Another one has the ref of the
 /// request by accident, and phoenix.js drops it.
-fn answers(cx: &mut UserContext<'_>, request: u32, number: u32, reply: &PushReply<'_>) -> bool {
-    let ChannelRequest { kind, topic, .. } = *cx.rules.program.request(request);
+fn answers(
+    cx: &mut UserContext<'_>,
+    request: &ChannelRequest,
+    number: u32,
+    reply: &PushReply<'_>,
+) -> bool {
+    let ChannelRequest { kind, topic, .. } = *request;
     let join_ref = match kind {
         ChannelRequestKind::Join => Some(number),
         ChannelRequestKind::Push => cx.user.channels.of_topic(topic).map(|own| own.join_ref),
@@ -194,14 +233,6 @@ fn take_response<'m>(
     Ok(())
 }
 
-/// Fails a request whose reply has not arrived in time.
-pub(crate) fn timed_out(cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
-    let Op::Request { request } = cx.op() else { return StepOutcome::Wait };
-    let kind = cx.rules.program.request(request).kind;
-    cx.user.channels.remove(number);
-    failure::fail_step(cx, timeout_error(kind))
-}
-
 /// Handles the end of a channel by the server. Ignores channels that the user has left.
 pub(crate) fn channel_ended(cx: &mut UserContext<'_>, end: &ChannelEnd<'_>) -> StepOutcome {
     let kind = if end.is_crash { ErrorKind::ChannelError } else { ErrorKind::ChannelClosed };
@@ -217,8 +248,8 @@ pub(crate) fn channel_ended(cx: &mut UserContext<'_>, end: &ChannelEnd<'_>) -> S
     if cx.user.is_closing_or_stopped() {
         return StepOutcome::Wait;
     }
-    if let (Some(UserWait::Reply { .. }), Op::Request { request }) = (cx.user.wait(), cx.op())
-        && cx.rules.program.request(request).topic == channel.topic
+    if let Some((request, _)) = cx.asked::<ChannelRequest>()
+        && request.topic == channel.topic
     {
         return failure::fail_step(cx, kind);
     }

@@ -13,25 +13,25 @@ use crate::scenario::{Segment, Target};
 
 /// An upgrade request, ready to be rendered for a user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Handshake {
+pub(crate) struct Handshake {
     /// Value of the `host` header.
-    pub host: String,
+    pub(crate) host: String,
     /// Path, and its query if it has one.
-    pub path: Template,
+    pub(crate) path: Template,
     /// What is added to the query: `room=1&vsn=2.0.0`.
-    pub query: Template,
+    pub(crate) query: Template,
     /// True if a value stands in the request as it is, and may break it.
-    pub has_raw: bool,
+    pub(crate) has_raw: bool,
     /// Further header fields.
-    pub headers: Vec<(String, Template)>,
+    pub(crate) headers: Vec<(String, Template)>,
     /// Offered subprotocols, most preferred first.
-    pub subprotocols: Vec<String>,
+    pub(crate) subprotocols: Vec<String>,
     /// Offers of permessage-deflate, most preferred first.
-    pub deflate: Vec<DeflateOffer>,
+    pub(crate) deflate: Vec<DeflateOffer>,
     /// Phoenix: version of the serialization.
-    pub vsn: Vsn,
+    pub(crate) vsn: Vsn,
     /// Phoenix: interval of heartbeats; `None` for other protocols.
-    pub heartbeat: Option<Duration>,
+    pub(crate) heartbeat: Option<Duration>,
 }
 
 impl Handshake {

@@ -16,20 +16,28 @@ use crate::user::outcomes;
 use crate::user::record::Sample;
 use crate::user::trace::TraceEvent;
 
-pub(crate) const PING: StepKind =
-    StepKind { name: "ping", example: "ping", form: StepForm::OptionalValue(read_ping) };
+pub(crate) const PING: StepKind = StepKind {
+    name: "ping",
+    example: "ping",
+    form: StepForm::OptionalValue(read_ping),
+    measured: StepMeasure::ByName,
+};
 
-pub(crate) const PONG: StepKind =
-    StepKind { name: "pong", example: "pong", form: StepForm::OptionalValue(read_pong) };
+pub(crate) const PONG: StepKind = StepKind {
+    name: "pong",
+    example: "pong",
+    form: StepForm::OptionalValue(read_pong),
+    measured: StepMeasure::No,
+};
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Ping {
     /// Payload. Without one, the user sends bytes that differ each time.
     payload: Option<Template>,
     timeout: Duration,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Pong {
     payload: Template,
 }
@@ -40,9 +48,8 @@ impl Action for Ping {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let template = self.payload.as_ref().map_or(u32::MAX, |payload| compiler.template(payload));
-        let op = Op::Ping { template, timeout_ns: nanos(self.timeout) };
-        compiler.push(op, OpFacts::of_role(OpRole::Pings));
+        let facts = OpFacts::of_role(OpRole::Pings);
+        compiler.protocol_op(self.clone(), facts);
     }
 }
 
@@ -52,8 +59,7 @@ impl Action for Pong {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        let op = Op::Pong { template: compiler.template(&self.payload) };
-        compiler.push(op, OpFacts::of_role(OpRole::Neutral));
+        compiler.protocol_op(self.clone(), OpFacts::of_role(OpRole::Neutral));
     }
 }
 
@@ -125,33 +131,57 @@ fn check_length(reader: &mut Reader<'_>, node: &Node, payload: Template) -> Opti
     Some(payload)
 }
 
-/// Sends a ping and waits for its pong.
-pub(crate) fn begin(cx: &mut UserContext<'_>, template: u32, timeout_ns: u64) -> StepOutcome {
-    if let Some(flow) = send_frame(cx, template, "ping", WebSocketClient::ping) {
-        return flow;
+impl ProtocolOp for Ping {
+    /// Sends a ping and waits for its pong.
+    fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
+        if let Some(flow) = send_frame(cx, self.payload.as_ref(), "ping", WebSocketClient::ping) {
+            return flow;
+        }
+        cx.user.set_wait(UserWait::Pong);
+        cx.wait_until(Deadline::Coarse(cx.now + self.timeout));
+        StepOutcome::Wait
     }
-    cx.user.set_wait(UserWait::Pong);
-    cx.wait_until(Deadline::Coarse(cx.now + Duration::from_nanos(timeout_ns)));
-    StepOutcome::Wait
+
+    fn timed_out(&self, cx: &mut UserContext<'_>, _: u32) -> StepOutcome {
+        timed_out(cx)
+    }
+
+    fn describe(&self, _: &dyn Fn(&[u8]) -> String) -> String {
+        "a pong".to_owned()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.timeout)
+    }
 }
 
-/// Sends a pong that no ping asked for.
-pub(crate) fn begin_pong(cx: &mut UserContext<'_>, template: u32) -> StepOutcome {
-    if let Some(flow) = send_frame(cx, template, "pong", WebSocketClient::pong) {
-        return flow;
+impl ProtocolOp for Pong {
+    /// Sends a pong that no ping asked for.
+    fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
+        if let Some(flow) = send_frame(cx, Some(&self.payload), "pong", WebSocketClient::pong) {
+            return flow;
+        }
+        cx.user.intended = cx.now;
+        StepOutcome::Next
     }
-    cx.user.intended = cx.now;
-    StepOutcome::Next
+
+    fn describe(&self, _: &dyn Fn(&[u8]) -> String) -> String {
+        "an open connection".to_owned()
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// Sends a control frame by `append`. Returns what follows if the user cannot send it.
 fn send_frame(
     cx: &mut UserContext<'_>,
-    template: u32,
+    payload: Option<&Template>,
     name: &'static str,
     append: fn(&WebSocketClient, &[u8], [u8; 4], &mut Vec<u8>),
 ) -> Option<StepOutcome> {
-    let flow = send::check_can_send(cx).or_else(|| render(cx, template));
+    let flow = send::check_can_send(cx).or_else(|| render(cx, payload));
     if flow.is_some() {
         return flow;
     }
@@ -164,15 +194,15 @@ fn send_frame(
 }
 
 /// Writes a payload. If it cannot be sent, fails the step.
-fn render(cx: &mut UserContext<'_>, template: u32) -> Option<StepOutcome> {
+fn render(cx: &mut UserContext<'_>, payload: Option<&Template>) -> Option<StepOutcome> {
     let program = cx.rules.program;
     let text = &mut cx.encoder.text;
     text.clear();
     let mut fault = None;
-    match template {
-        u32::MAX => text.extend_from_slice(&own_payload(cx.user.intended)),
-        template => cx.user.render(program, |scope| {
-            program.template(template).render(scope, text);
+    match payload {
+        None => text.extend_from_slice(&own_payload(cx.user.intended)),
+        Some(template) => cx.user.render(program, |scope| {
+            template.render(scope, text);
             fault = scope.fault;
         }),
     }
@@ -190,14 +220,15 @@ fn own_payload(intended: Instant) -> [u8; 8] {
 /// Handles a pong. One that does not answer the present ping means nothing (RFC 6455 section
 /// 5.5.3).
 pub(crate) fn pong_received(cx: &mut UserContext<'_>, payload: &[u8]) -> StepOutcome {
-    let (Some(UserWait::Pong), Op::Ping { template, .. }) = (cx.user.wait(), cx.op()) else {
+    let program = cx.rules.program;
+    let (Some(UserWait::Pong), Some(ping)) = (cx.user.wait(), program.op_of::<Ping>(cx.user.pc()))
+    else {
         return StepOutcome::Wait;
     };
-    let is_answer = match template {
-        u32::MAX => *payload == own_payload(cx.user.intended),
-        template => {
-            let scope = cx.user.scope_of_answer(cx.rules.program, cx.rules.seed);
-            let template = cx.rules.program.template(template);
+    let is_answer = match &ping.payload {
+        None => *payload == own_payload(cx.user.intended),
+        Some(template) => {
+            let scope = cx.user.scope_of_answer(program, cx.rules.seed);
             template.is_rendered(payload, scope, &mut cx.encoder.comparison)
         }
     };
@@ -212,7 +243,7 @@ pub(crate) fn pong_received(cx: &mut UserContext<'_>, payload: &[u8]) -> StepOut
 }
 
 /// Fails a ping that was not answered in time.
-pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
+fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
     if cx.on_error() != OnError::Continue {
         return failure::fail_step(cx, ErrorKind::PingTimeout);
     }

@@ -18,12 +18,14 @@ use super::shown::{differences, is_in_counters, shown};
 use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
-use crate::protocols::{http, phoenix, ws};
+use crate::protocols::input::Receiver;
+use crate::protocols::ws::session::Event;
+use crate::protocols::{phoenix, ws};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
 use crate::user::{
-    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, SocketStatus, TraceEvent, User,
-    UserAction, UserContext, UserEvent, UserSession, handle,
+    ClassTraits, Encoder, Input, Payload, Progress, Record, Rules, Sample, SocketStatus,
+    TraceEvent, User, UserAction, UserContext, UserEvent, UserSession, handle,
 };
 
 /// A user of a program, and what is around it.
@@ -113,7 +115,7 @@ impl Play {
             opened: None,
             program,
             user: User::new(0, 0, 1, Instant::ZERO),
-            session: UserSession::Raw,
+            session: UserSession::Unconnected,
             encoder: Encoder::new(),
             socket: SocketStatus::Absent,
             counters: LoadCounters::default(),
@@ -167,17 +169,18 @@ impl Play {
                 self.socket = SocketStatus::Open;
                 Input::SelfConnected
             }
-            "upgraded" => Input::Upgraded(None),
+            "upgraded" => ws::input::Answer::Upgraded(None).into(),
             "refused" => {
-                Input::Refused(Response { status: number() as u16, headers: Headers::new("") }, &[])
+                let answer = Response { status: number() as u16, headers: Headers::new("") };
+                ws::input::Answer::Refused(answer, &[]).into()
             }
             "violated" => ws::input::violation(Violation::ResponseInvalid, Some(rest.as_bytes())),
-            "http" => return self.http(now, response(rest)),
+            "http" => return self.received(now, response(rest)),
             name if name.starts_with("http-of-") => {
                 let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
                 let at = Instant::from_nanos(ms * 1_000_000);
                 self.arrival = Arrival::At(at);
-                let actions = self.http(now, response(rest));
+                let actions = self.received(now, response(rest));
                 self.arrival = Arrival::Unknown;
                 return actions;
             }
@@ -188,19 +191,19 @@ impl Play {
                 let bytes: Vec<_> = bytes.collect();
                 let input = match name {
                     "binary" => Input::Message(IncomingMessage::Binary(&bytes)),
-                    _ => ws::input::pong(&bytes),
+                    _ => ws::input::Answer::Pong(&bytes).into(),
                 };
                 return self.input(now, input);
             }
-            "pong" => ws::input::pong(rest.as_bytes()),
+            "pong" => ws::input::Answer::Pong(rest.as_bytes()).into(),
             "bad" => phoenix::input::bad_message(rest.as_bytes()),
             "reply" => phoenix::input::reply(number(), &reply),
             "channel-end" => {
                 phoenix::input::channel_end(end.as_ref().expect("a frame that ends a channel"))
             }
-            "peer-closed" => Input::PeerClosed(Some(number() as u16), ""),
+            "peer-closed" => ws::input::Unasked::Closed(Some(number() as u16), "").into(),
             "fin" => Input::PeerFinished,
-            "heartbeat" => Input::HeartbeatDue,
+            "heartbeat" => ws::input::Unasked::HeartbeatDue.into(),
             "blocked" => {
                 self.socket = SocketStatus::Blocked;
                 return String::new();
@@ -266,14 +269,15 @@ impl Play {
         })
     }
 
-    /// Plays bytes of an answer to an HTTP request.
-    pub(crate) fn http(&mut self, now: Instant, mut bytes: Vec<u8>) -> String {
+    /// Plays bytes that the session reads.
+    pub(crate) fn received(&mut self, now: Instant, mut bytes: Vec<u8>) -> String {
         let (mut input, mut scratch) = (Bytes::new(&mut bytes), Scratch::default());
-        match self.session.next(now, &mut input, &mut scratch, &mut Vec::new()) {
-            None => String::new(),
-            Some(UserEvent::Http(event)) => self.input(now, http::input::of(event)),
-            Some(event) => panic!("{event:?}"),
+        let event = self.session.next(now, &mut input, &mut scratch, &mut Vec::new());
+        let mut receiver = PlayReceiver { play: self, now, actions: String::new() };
+        if let Some(event) = event {
+            event.receive(&mut receiver);
         }
+        receiver.actions
     }
 
     fn input(&mut self, now: Instant, mut input: Input<'_>) -> String {
@@ -308,7 +312,7 @@ impl Play {
                         action,
                         UserAction::Record(
                             _,
-                            Record::Connected { .. } | Record::HttpConnected { .. }
+                            Record::Connected { .. } | Record::RequestConnected { .. }
                         )
                     );
                     if is_opened {
@@ -369,7 +373,7 @@ impl Play {
             let mut scratch = Scratch::default();
             let event = self.session.next(now, &mut input, &mut scratch, &mut Vec::new());
             assert!(
-                matches!(event, Some(UserEvent::WebSocket(ClientEvent::Opened { .. }))),
+                matches!(event, Some(UserEvent::Ws(Event::Client(ClientEvent::Opened { .. })))),
                 "{event:?}"
             );
             return Some("sent the upgrade".to_owned());
@@ -378,14 +382,58 @@ impl Play {
             return Some(format!("sent {}", request_line(out)));
         }
         Some(match self.session {
-            UserSession::Http(_) => return None,
-            UserSession::Raw if out.len() > 20 => format!("sent {} bytes", out.len()),
-            UserSession::Raw => format!("sent {}", str::from_utf8(out).unwrap()),
-            UserSession::WebSocket(_) if out[0] & 0xf == 8 => "sent a close frame".to_owned(),
-            UserSession::WebSocket(_) if out[0] & 0xf == 9 => "sent a ping".to_owned(),
-            UserSession::WebSocket(_) if out[0] & 0xf == 10 => "sent a pong".to_owned(),
-            UserSession::WebSocket(_) => "sent a frame".to_owned(),
+            UserSession::Ws(_) if out[0] & 0xf == 8 => "sent a close frame".to_owned(),
+            UserSession::Ws(_) if out[0] & 0xf == 9 => "sent a ping".to_owned(),
+            UserSession::Ws(_) if out[0] & 0xf == 10 => "sent a pong".to_owned(),
+            UserSession::Ws(_) => "sent a frame".to_owned(),
+            _ if out.len() > 20 => format!("sent {} bytes", out.len()),
+            _ => format!("sent {}", str::from_utf8(out).unwrap()),
         })
+    }
+}
+
+/// A user that receives what its session has read.
+struct PlayReceiver<'a> {
+    play: &'a mut Play,
+    now: Instant,
+    /// What the user did.
+    actions: String,
+}
+
+impl Receiver for PlayReceiver<'_> {
+    fn user(&mut self) -> &User {
+        &self.play.user
+    }
+
+    fn program(&self) -> &Program {
+        &self.play.program
+    }
+
+    fn step(&mut self, input: Input<'_>) {
+        self.actions = self.play.input(self.now, input);
+    }
+
+    fn trace(&mut self, event: TraceEvent<'_>) {
+        let Play { trace, program, user, .. } = &mut *self.play;
+        if let Some(trace) = trace {
+            trace.note(program, self.now, &UserAction::Trace(user.pc(), event));
+        }
+    }
+
+    fn count(&mut self, count: fn(&mut LoadCounters)) {
+        count(&mut self.play.counters);
+    }
+
+    fn takes_probe(&mut self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn takes_probe_answer(&mut self, _: u32, _: Option<Sample<'_>>) -> bool {
+        false
+    }
+
+    fn awaits_messages(&mut self) -> bool {
+        true
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
                 format!("TCP connected {}", since(*from))
             }
             Record::Connected { from, .. } => format!("connected {}", since(*from)),
-            Record::HttpConnected { from, .. } => format!("HTTP connected {}", since(*from)),
+            Record::RequestConnected { from, .. } => format!("HTTP connected {}", since(*from)),
             Record::HttpAnswered { status, difference, from, .. } => {
                 let what = if difference.is_none() { "answer" } else { "wrong answer" };
                 format!("{what} {status} {}", since(*from))

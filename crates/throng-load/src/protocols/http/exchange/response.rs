@@ -4,29 +4,26 @@
 use throng_engine::Deadline;
 use throng_proto::http::{CookieJar, CookieRefusal, HttpResponse, ResponseError, cookie_name};
 
-use super::close_before;
-use crate::program::{OnError, Op};
+use super::REUSED;
+use crate::program::OnError;
 use crate::protocols::http::request::{HttpDifference, HttpRequest};
 use crate::user::context::{StepOutcome, UserAction, UserContext};
 use crate::user::error::ErrorKind;
 use crate::user::failure;
 use crate::user::named;
 use crate::user::record::{Record, Sample};
+use crate::user::requests;
 use crate::user::state::{Link, UserWait};
 use crate::user::trace::{Payload, TraceEvent};
 
 /// Handles a complete answer.
 pub(crate) fn answered(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) -> StepOutcome {
-    let (Some(UserWait::Response { is_reused }), Op::Http { request }) = (cx.user.wait(), cx.op())
-    else {
-        return StepOutcome::Wait;
-    };
+    let Some((request, number)) = cx.asked::<HttpRequest>() else { return StepOutcome::Wait };
     trace_response(cx, response);
-    if is_reused && cx.timing().is_before(cx.user.message_from) {
+    if number == REUSED && cx.timing().is_before(cx.user.message_from) {
         return answered_before(cx, response);
     }
     let program = cx.rules.program;
-    let request = program.http_request(request);
     store_cookies(cx, request, response);
     let scope = cx.user.scope_of_answer(program, cx.rules.seed);
     let difference = request.expected.difference(response, scope, &mut cx.encoder.comparison);
@@ -116,7 +113,7 @@ fn answered_before(cx: &mut UserContext<'_>, response: &HttpResponse<'_>) -> Ste
 
 /// Handles bytes that answer no request: the connection cannot be used again.
 pub(crate) fn unasked(cx: &mut UserContext<'_>, bytes: &[u8]) -> StepOutcome {
-    if cx.user.link() != Link::Http || cx.user.is_closing_or_stopped() {
+    if cx.user.link() != Link::OfRequests || cx.user.is_closing_or_stopped() {
         return StepOutcome::Wait;
     }
     if !note_surplus(cx, bytes) {
@@ -153,7 +150,9 @@ fn is_request_timeout(bytes: &[u8]) -> bool {
 
 /// Handles an answer that cannot be read.
 pub(crate) fn violated(cx: &mut UserContext<'_>, error: ResponseError, head: &[u8]) -> StepOutcome {
-    let Some(UserWait::Response { .. }) = cx.user.wait() else { return StepOutcome::Wait };
+    if cx.asked::<HttpRequest>().is_none() {
+        return StepOutcome::Wait;
+    }
     let is_limit = error.is_limit();
     let kind = if is_limit { ErrorKind::HttpTooLarge } else { ErrorKind::HttpViolation };
     cx.sample(Sample::HttpViolation(kind, error, head));
@@ -168,7 +167,6 @@ pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
 
 /// Notes what has arrived of an answer that an error of this kind ends.
 pub(crate) fn note_part(cx: &mut UserContext<'_>, kind: ErrorKind) {
-    let Some(UserWait::Response { .. }) = cx.user.wait() else { return };
     let Some(part) = cx.session.http().and_then(|client| client.part()) else { return };
     if part.has_begun() {
         (cx.actions)(UserAction::Count(|c| c.http_incomplete += 1));
@@ -187,7 +185,7 @@ pub(super) fn fail(cx: &mut UserContext<'_>, kind: ErrorKind, keeps: bool) -> St
 
 /// Closes the connection after the answer of the present step. The user then goes on.
 fn close_after(cx: &mut UserContext<'_>) -> StepOutcome {
-    close_before(cx, true);
+    requests::close_before(cx, true);
     StepOutcome::Wait
 }
 

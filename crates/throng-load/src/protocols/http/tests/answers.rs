@@ -159,7 +159,7 @@ fn a_cookie_that_cannot_be_sent_back_as_it_came_is_not_stored() {
     play.row("0 begin; 1 opened");
     let answer = b"HTTP/1.1 200 OK\r\nset-cookie: a=1\r\nset-cookie: sid=Jos\xe9\r\n\
         content-length: 0\r\n\r\n";
-    let sent = play.http(Instant::from_nanos(2_000_000), answer.to_vec());
+    let sent = play.received(Instant::from_nanos(2_000_000), answer.to_vec());
     assert!(sent.contains("sent GET /b with a=1, "), "{sent}");
 }
 

@@ -1,39 +1,26 @@
-//! The protocol state of a user's connection, and its heartbeat timer.
+//! A user's WebSocket: the client of `throng-proto`, and the timer of a heartbeat.
 
 use throng_base::Instant;
-use throng_proto::http::{HttpClient, HttpEvent, Response};
+use throng_proto::Input;
+use throng_proto::http::Response;
 use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
-use throng_proto::{Input, Session};
 
-/// Protocol state of a user's connection. Each connection gets a new one.
-#[derive(Debug)]
-pub enum UserSession {
-    /// A plain TCP stream.
-    Raw,
-    /// A WebSocket.
-    WebSocket(WebSocket),
-    /// HTTP requests.
-    Http(HttpClient),
-}
+use crate::user::UserSession;
 
 /// A WebSocket with the heartbeat of its user.
 #[derive(Debug)]
-pub struct WebSocket {
+pub struct Session {
     client: WebSocketClient,
-    /// Moment of the next [`UserEvent::HeartbeatDue`]; [`Instant::FAR`] for never,
-    /// [`Instant::ZERO`] once it is due.
+    /// Moment of the next [`Event::HeartbeatDue`]; [`Instant::FAR`] for never, [`Instant::ZERO`]
+    /// once it is due.
     heartbeat_at: Instant,
 }
 
-/// Events that a connection delivers.
+/// Event of a user's WebSocket.
 #[derive(Debug)]
-pub enum UserEvent<'a> {
-    /// Bytes of a TCP stream.
-    Bytes(&'a [u8]),
-    /// An event of a WebSocket.
-    WebSocket(ClientEvent<'a>),
-    /// An event of an HTTP connection.
-    Http(HttpEvent<'a>),
+pub enum Event<'a> {
+    /// An event of the client.
+    Client(ClientEvent<'a>),
     /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
     UpgradeViolated(Violation, Box<[u8]>),
     /// The answer to the upgrade is not a consent. Holds the part of its body that came with it.
@@ -46,40 +33,27 @@ pub enum UserEvent<'a> {
 impl UserSession {
     /// Creates a WebSocket session before its upgrade.
     pub(crate) fn web_socket() -> Self {
-        Self::WebSocket(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
-    }
-
-    /// Creates a session of HTTP requests.
-    pub(crate) fn http_client() -> Self {
-        Self::Http(HttpClient::new())
-    }
-
-    /// Returns the HTTP client, if this is one.
-    pub(crate) fn http(&mut self) -> Option<&mut HttpClient> {
-        match self {
-            Self::Http(client) => Some(client),
-            Self::Raw | Self::WebSocket(_) => None,
-        }
+        Self::Ws(Session { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
     /// Returns the WebSocket client, or `None` on another connection.
     pub(crate) fn client(&mut self) -> Option<&mut WebSocketClient> {
         match self {
-            Self::Raw | Self::Http(_) => None,
-            Self::WebSocket(socket) => Some(&mut socket.client),
+            Self::Ws(socket) => Some(&mut socket.client),
+            _ => None,
         }
     }
 
-    /// Sets the moment of the next [`UserEvent::HeartbeatDue`]. Replaces an earlier one.
+    /// Sets the moment of the next [`Event::HeartbeatDue`]. Replaces an earlier one.
     pub(crate) fn set_heartbeat(&mut self, at: Instant) {
-        if let Self::WebSocket(socket) = self {
+        if let Self::Ws(socket) = self {
             socket.heartbeat_at = at;
         }
     }
 }
 
-impl Session for UserSession {
-    type Event<'a> = UserEvent<'a>;
+impl throng_proto::Session for Session {
+    type Event<'a> = Event<'a>;
     type Scratch = Scratch;
 
     fn next<'a, 'i: 'a>(
@@ -88,49 +62,35 @@ impl Session for UserSession {
         input: &mut Input<'i>,
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
-    ) -> Option<UserEvent<'a>> {
-        match self {
-            Self::Raw if input.is_empty() => None,
-            Self::Raw => Some(UserEvent::Bytes(input.take_all())),
-            Self::Http(client) => client.next(now, input, scratch, out).map(UserEvent::Http),
-            Self::WebSocket(WebSocket { heartbeat_at, .. }) if *heartbeat_at == Instant::ZERO => {
-                *heartbeat_at = Instant::FAR;
-                Some(UserEvent::HeartbeatDue)
-            }
-            Self::WebSocket(socket) if socket.client.is_in_handshake() => {
-                // The client consumes the head when it finds the violation, so it is copied first.
-                let (head, length) = first_bytes(socket.client.response_so_far(), input.peek());
-                let event = socket.client.next(now, input, scratch, out)?;
-                Some(match event {
-                    ClientEvent::Failed(violation) => {
-                        UserEvent::UpgradeViolated(violation, head[..length].into())
-                    }
-                    ClientEvent::Refused(answer) => {
-                        UserEvent::UpgradeRefused(answer, input.take_all())
-                    }
-                    event => UserEvent::WebSocket(event),
-                })
-            }
-            Self::WebSocket(socket) => {
-                socket.client.next(now, input, scratch, out).map(UserEvent::WebSocket)
-            }
+    ) -> Option<Event<'a>> {
+        if self.heartbeat_at == Instant::ZERO {
+            self.heartbeat_at = Instant::FAR;
+            return Some(Event::HeartbeatDue);
         }
+        if !self.client.is_in_handshake() {
+            return self.client.next(now, input, scratch, out).map(Event::Client);
+        }
+        // The client consumes the head when it finds the violation, so it is copied first.
+        let (head, length) = first_bytes(self.client.response_so_far(), input.peek());
+        Some(match self.client.next(now, input, scratch, out)? {
+            ClientEvent::Failed(violation) => {
+                Event::UpgradeViolated(violation, head[..length].into())
+            }
+            ClientEvent::Refused(answer) => Event::UpgradeRefused(answer, input.take_all()),
+            event => Event::Client(event),
+        })
     }
 
     fn deadline(&self) -> Instant {
-        match self {
-            Self::Raw | Self::Http(_) => Instant::FAR,
-            Self::WebSocket(socket) => socket.heartbeat_at.min(socket.client.deadline()),
-        }
+        self.heartbeat_at.min(self.client.deadline())
     }
 
     fn handle_timeout(&mut self, now: Instant, out: &mut Vec<u8>) {
-        let Self::WebSocket(socket) = self else { return };
-        if socket.heartbeat_at <= now {
-            socket.heartbeat_at = Instant::ZERO;
+        if self.heartbeat_at <= now {
+            self.heartbeat_at = Instant::ZERO;
         }
-        if socket.client.deadline() <= now {
-            socket.client.handle_timeout(now, out);
+        if self.client.deadline() <= now {
+            self.client.handle_timeout(now, out);
         }
     }
 }
@@ -147,13 +107,13 @@ fn first_bytes(before: &[u8], now: &[u8]) -> ([u8; HEAD_BYTES_MAX], usize) {
 /// First bytes of a failed upgrade's answer that are kept for the report.
 const HEAD_BYTES_MAX: usize = 64;
 
-const _: () = assert!(size_of::<UserSession>() <= 32, "a user's protocol is small");
-
 #[cfg(test)]
 mod tests {
+    use throng_proto::Session as _;
     use throng_proto::websocket::ClientHandshake;
 
     use super::*;
+    use crate::user::UserEvent;
 
     #[test]
     fn a_failed_upgrade_shows_the_first_bytes_of_its_answer_however_they_arrive() {
@@ -178,7 +138,7 @@ mod tests {
                 let mut piece = piece.to_vec();
                 let mut input = Input::new(&mut piece);
                 match session.next(Instant::ZERO, &mut input, &mut scratch, &mut out)? {
-                    UserEvent::UpgradeViolated(found, head) => Some((found, head)),
+                    UserEvent::Ws(Event::UpgradeViolated(found, head)) => Some((found, head)),
                     event => panic!("{event:?}"),
                 }
             });
@@ -201,7 +161,7 @@ mod tests {
         assert!(session.next(at(29), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
         session.handle_timeout(at(30), &mut out);
         let event = session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out);
-        assert!(matches!(event, Some(UserEvent::HeartbeatDue)));
+        assert!(matches!(event, Some(UserEvent::Ws(Event::HeartbeatDue))));
         assert!(session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
         assert_eq!(session.deadline(), Instant::FAR);
     }
