@@ -5,7 +5,8 @@
 //!
 //! A core has one [`TlsTable`]. The entry of a connection has a [`TlsKey`], four bytes. Bytes that
 //! arrived become plaintext in place ([`TlsTable::open`]), plaintext becomes records that are
-//! appended to the caller's buffer ([`TlsTable::seal`]).
+//! appended to the caller's buffer ([`TlsTable::seal`]). [`TlsTransport`] is a table as the transport
+//! of an engine's connections.
 
 mod alert;
 mod config;
@@ -22,6 +23,7 @@ mod slot;
 mod suite;
 mod table;
 mod tickets;
+mod transport;
 
 pub use alert::Alert;
 #[cfg(feature = "self-signed")]
@@ -39,3 +41,4 @@ pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketMaster, TicketPool};
+pub use transport::TlsTransport;
