@@ -63,7 +63,9 @@ impl MissedThresholds {
 impl MissedThreshold {
     fn of(judgement: &Judgement) -> Option<Self> {
         let threshold: Threshold = judgement.threshold.parse().ok()?;
-        let latency = threshold.latency_most().map(|(of, us)| (of.to_owned(), us));
+        // A latency of one class is one of its operation.
+        let class = threshold.name().len() - threshold.name_without_class().len();
+        let latency = threshold.latency_most().map(|(of, us)| (of[class..].to_owned(), us));
         Some(Self {
             name: threshold.name().to_owned(),
             measured: judgement.measured.clone(),
