@@ -358,8 +358,8 @@ pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, Thresho
 }
 
 /// Returns the names that a threshold may begin with. These are patterns, and not all in the list:
-/// percentiles, `step.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`, `http.429` and
-/// `errors.http_status.429`.
+/// percentiles, `step.NAME.`, `class.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`,
+/// `http.429` and `errors.http_status.429`.
 pub fn names() -> Vec<String> {
     let latencies =
         LatencyOf::all().flat_map(|of| USUAL.map(|statistic| format!("{}.{statistic}", of.name())));
