@@ -55,6 +55,8 @@ export interface Summary {
   /** The costs of a server that is not throng's. */
   foreign_server?: ServerCosts
   classes?: Record<string, Record<string, number>>
+  /** Operations of the classes that a threshold is about, by the names of class and operation. */
+  class_operations?: Record<string, Record<string, OperationOfClass>>
   thresholds: Judgement[]
   diagnosis: Diagnosis
 }
@@ -98,6 +100,11 @@ export interface Operation {
   latency_us: Latency; unanswered_us?: Latency; judged_us?: Latency
   failed?: number | Record<string, number>
   [other: string]: unknown
+}
+
+export interface OperationOfClass {
+  ok: number; failed: number; rate_mean: number | null
+  latency_us: Latency; unanswered_us: Latency; judged_us: Latency
 }
 
 /** HTTP requests; `statuses` has the answers by their status. */

@@ -8,7 +8,7 @@ import { remedy } from "./remedy"
 
 export function tables(run: Run): HTMLElement {
   return h("div.tables", {},
-    findings(run), operations(run), imported(run), steps(run), costs(run), machines(run),
+    findings(run), operations(run), imported(run), steps(run), operationsOfClasses(run), costs(run), machines(run),
     thresholds(run),
     statuses(run), errors(run), exchanges(run), classes(run), probes(run), events(run), scenario(run), machine(run))
 }
@@ -122,6 +122,18 @@ function steps(run: Run): HTMLElement | null {
     rows.push(...waits(step, 2))
   }
   return table("Steps", ["", "done", "errors", "mean rate", ...statistics], rows)
+}
+
+/** The operations of the classes that a threshold is about. */
+function operationsOfClasses(run: Run): HTMLElement | null {
+  const rows: Child[][] = []
+  for (const [name, operations] of Object.entries(run.summary.class_operations ?? {})) {
+    for (const [operation, of] of Object.entries(operations)) {
+      rows.push([`${name}: ${operation}`, show(of.ok, "count"), show(of.failed, "count"), show(of.rate_mean, "rate"), ...cells(of.latency_us).slice(1)])
+      rows.push(...waits(of, 2))
+    }
+  }
+  return rows.length === 0 ? null : table("Operations of classes", ["", "done", "failed", "mean rate", ...statistics], rows)
 }
 
 const statistics = ["p50", "p90", "p95", "p99", "p99.9", "max"]

@@ -63,7 +63,9 @@ impl MissedThresholds {
 impl MissedThreshold {
     fn of(judgement: &Judgement) -> Option<Self> {
         let threshold: Threshold = judgement.threshold.parse().ok()?;
-        let latency = threshold.latency_most().map(|(of, us)| (of.to_owned(), us));
+        // A latency of one class is one of its operation.
+        let class = threshold.name().len() - threshold.name_without_class().len();
+        let latency = threshold.latency_most().map(|(of, us)| (of[class..].to_owned(), us));
         Some(Self {
             name: threshold.name().to_owned(),
             measured: judgement.measured.clone(),
@@ -121,6 +123,7 @@ mod tests {
             judged("message.p99 < 10ms", Some(51_200.0), "51.2 ms"),
             judged("message.p90 < 8ms", Some(50_000.0), "50.0 ms"),
             judged("push.p99 < 1s", None, "nothing"),
+            judged("class.api.http.p99 < 5ms", Some(9_000.0), "9.00 ms"),
             Judgement { met: true, ..judged("connect.p99 < 1ms", Some(1.0), "1 µs") },
         ]);
         let words: Vec<_> = thresholds.missed().iter().map(MissedThreshold::describe).collect();
@@ -130,12 +133,14 @@ mod tests {
                 "message.p99 51.2 ms, required < 10ms",
                 "message.p90 50.0 ms, required < 8ms",
                 "push.p99 could not be measured, required < 1s",
+                "class.api.http.p99 9.00 ms, required < 5ms",
             ]
         );
         assert_eq!(
             (thresholds.latency_us("message"), thresholds.latency_us("connect")),
             (Some(8_000), None)
         );
+        assert_eq!(thresholds.latency_us("http"), Some(5_000), "of any class");
         assert!(!thresholds.no_errors());
     }
 
@@ -154,6 +159,8 @@ mod tests {
         check("http.429", true);
         check("errors.http_status.429", true);
         check("step.login.errors", true);
+        check("class.api.http.failed", true);
+        check("class.api.http.ok", false);
         check("users.waiting", false);
         check("http.2xx", false);
         check("http.200", false);

@@ -184,6 +184,7 @@ impl Machines {
                 // The sum has the counters of this core, too.
                 let mut summed = self.collector.latest().nth(slot).cloned().unwrap_or_default();
                 summed.steps.resize_with(stats.steps.len(), Default::default);
+                summed.judged_classes.resize_with(stats.judged_classes.len(), Default::default);
                 stats.clone_counters_from(&summed);
             }
             stats.core_id = slot;

@@ -135,6 +135,8 @@ impl Generator {
         let (slot, slots) = config.share.unwrap_or_else(|| MachineShare::whole(cores)).slot(core);
         let mut stats = CoreStats::new(core, config.program.classes().len());
         stats.steps.resize_with(config.program.step_names().len(), Default::default);
+        let judged = config.program.judged_classes().count();
+        stats.judged_classes.resize_with(judged, Default::default);
         let limits = config.program.limits();
         stats.limits.resize(limits.len(), LimitTally::default());
         stats.cues.resize(config.program.cues().len(), CueTally::default());

@@ -123,6 +123,8 @@ pub struct ProgramClass {
     pub entry: u32,
     /// Policy after an error.
     pub on_error: OnError,
+    /// Its place among the classes that a threshold is about.
+    pub(crate) judged: Option<usize>,
     /// Its rules for messages, among those of the program.
     rules: Range<usize>,
     /// Sum of the weights up to and including this class.
@@ -337,6 +339,12 @@ impl Program {
     /// Returns the classes in the order of the scenario.
     pub fn classes(&self) -> &[ProgramClass] {
         &self.classes
+    }
+
+    /// Returns the names of the classes that a threshold is about, in the order of their places.
+    pub fn judged_classes(&self) -> impl Iterator<Item = &str> {
+        let judged = self.classes.iter().filter(|class| class.judged.is_some());
+        judged.map(|class| class.name.as_str())
     }
 
     /// Returns the mean of a number that a user of each class has.

@@ -186,7 +186,14 @@ impl Scenario {
     /// Checks that a run of the scenario measures what `threshold` compares. The span of the
     /// mistake is that in the text of the threshold.
     pub fn check_threshold(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
-        self.measured.check(threshold)
+        self.measured.check(threshold)?;
+        let Some(class) = threshold.class() else { return Ok(()) };
+        if self.thresholds.iter().any(|own| own.class() == Some(class)) {
+            return Ok(());
+        }
+        let title = format!("invalid threshold: no run measures what the class `{class}` does");
+        let label = "a run measures the classes of the scenario's `thresholds`: add this one there";
+        Err(Diagnostic::new(0..threshold.name().len(), title, label))
     }
 
     /// Gives all users the values that the user of `setup` has stored.
@@ -256,7 +263,9 @@ fn read(
     let names = reader.step_names.iter().map(str::to_owned).collect();
     let has_probe = fields.get("probe").is_some();
     let has_others = reader.leaves_out || classes.is_none();
-    let measured = MeasuredWork::of(names, reader.step_kinds.clone(), has_probe, has_others);
+    let of_users = classes.iter().flatten().map(|class| class.name.clone()).collect();
+    let kinds = reader.step_kinds.clone();
+    let measured = MeasuredWork::of(names, of_users, kinds, has_probe, has_others);
     reader.measured = Some(measured);
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));

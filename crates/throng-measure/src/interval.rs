@@ -11,8 +11,9 @@ use crate::arrival::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
     EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, LatencyStats, LimitUse,
-    LoadCounters, MachineInterval, MachineUse, Operation, OperationTimes, Outage, ProbeCounters,
-    ProbeReport, ProcessUse, ProgramUse, RunEvent, ServerSnapshot, StepInterval, Tally,
+    LoadCounters, MachineInterval, MachineUse, Operation, OperationInterval, OperationTimes,
+    Outage, PerOperation, ProbeCounters, ProbeReport, ProcessUse, ProgramUse, RunEvent,
+    ServerSnapshot, StepInterval, Tally,
 };
 
 /// The phase of a run whose schedule is over or was ended: no user begins anything, connected users
@@ -162,6 +163,9 @@ pub struct LoadInterval {
     /// The counters of each class of users, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+    /// The operations of the classes of users that a threshold is about.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub class_operations: BTreeMap<String, PerOperation<OperationInterval>>,
     /// What each machine has done, if several make the run; everything else is their sum.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineInterval>,
@@ -205,8 +209,10 @@ impl LoadInterval {
     /// to compare.
     pub fn clocks_agree(&self) -> bool {
         let steps = self.steps.iter().map(|step| (&step.latency, &step.arrival));
+        let classes = self.class_operations.values().flat_map(PerOperation::iter);
         self.both_clocks()
             .chain(steps)
+            .chain(classes.map(|(_, of)| (&of.latency, &of.arrival)))
             .all(|(seen, arrived)| arrived.is_empty() || arrived.is_at_most(seen))
     }
 
@@ -225,6 +231,11 @@ impl LoadInterval {
         for step in &mut self.steps {
             if !step.arrival.is_at_most(&step.latency) {
                 step.arrival = Histogram::new();
+            }
+        }
+        for (_, of) in self.class_operations.values_mut().flat_map(PerOperation::iter_mut) {
+            if !of.arrival.is_at_most(&of.latency) {
+                of.arrival = Histogram::new();
             }
         }
         self.arrival.by_own_clock = self.arrival.answers().saturating_sub(by_kernel);
@@ -282,6 +293,11 @@ impl LoadInterval {
             cpu_us_per_core: self.cpu_us_per_core.clone(),
             classes: self.classes.clone(),
             machines: self.machines.clone(),
+            class_operations: self
+                .class_operations
+                .iter()
+                .map(|(class, of)| (class.clone(), of.without_measured()))
+                .collect(),
             steps: self.steps.iter().map(StepInterval::without_measured).collect(),
             ..Self::default()
         }

@@ -17,7 +17,8 @@ use crate::error_kind::ErrorKind;
 use crate::histogram::Histogram;
 
 /// How often an operation began, and how it ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct OperationCounts {
     /// Begun.
     pub started: u64,
@@ -28,6 +29,7 @@ pub struct OperationCounts {
     /// Without an end when the user was stopped.
     pub waiting: u64,
     /// Begun without asking for an answer: they have no other end.
+    #[serde(skip_serializing_if = "is_zero")]
     pub without_answer: u64,
 }
 
@@ -47,6 +49,32 @@ impl OperationCounts {
     pub fn is_closed(&self) -> bool {
         self.started == self.ok + self.failed + self.waiting + self.without_answer
     }
+
+    /// Returns the sum of both.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_add)
+    }
+
+    /// Returns what has happened since `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        self.with(earlier, u64::saturating_sub)
+    }
+
+    fn with(self, other: Self, of: fn(u64, u64) -> u64) -> Self {
+        Self {
+            started: of(self.started, other.started),
+            ok: of(self.ok, other.ok),
+            failed: of(self.failed, other.failed),
+            waiting: of(self.waiting, other.waiting),
+            without_answer: of(self.without_answer, other.without_answer),
+        }
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 macro_rules! operations {

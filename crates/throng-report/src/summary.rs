@@ -40,6 +40,7 @@
 //! - A number without a measurement is `null`, never 0.
 
 mod attempts;
+mod class_operations;
 mod clocks;
 mod cues;
 mod deflate;
@@ -68,6 +69,8 @@ use throng_measure::{
     PerOperation, Tally, Validity,
 };
 
+pub use class_operations::ClassSummary;
+pub(crate) use class_operations::name_of as name_of_class_operation;
 pub use cues::CueSummary;
 pub use deflate::DeflateSummary;
 pub use fold::SummaryFold;
@@ -159,6 +162,9 @@ pub struct Summary {
     /// Users by class, if there is more than one.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub classes: BTreeMap<String, ClassCounters>,
+    /// The operations of the classes that a threshold is about.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub class_operations: BTreeMap<String, ClassSummary>,
     /// Latencies of which no values are known, by the names of thresholds: only an imported run has
     /// them, and what it has of a latency is here alone.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

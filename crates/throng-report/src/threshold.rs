@@ -5,6 +5,7 @@
 //! count, or with `%` as a share of all attempted connects and messages. A value that was not
 //! measured meets no threshold.
 
+mod class_name;
 mod error_names;
 mod measurand;
 mod metric;
@@ -81,6 +82,18 @@ impl Threshold {
         self.measurand.step()
     }
 
+    /// Returns the name of the class whose users the threshold is about; `None` if it is about all.
+    pub fn class(&self) -> Option<&str> {
+        self.measurand.class()
+    }
+
+    /// Returns the name of the compared value without that of the class, such as `http.p99` of
+    /// `class.api.http.p99`.
+    pub fn name_without_class(&self) -> &str {
+        let class = self.class().map_or(0, |class| class_name::CLASS.len() + class.len() + 1);
+        &self.name()[class..]
+    }
+
     /// Returns the name of the compared value, `message.p99`.
     pub fn name(&self) -> &str {
         self.split().0
@@ -123,7 +136,7 @@ impl Threshold {
     /// Reports whether the threshold limits failures: errors, failed connects, failed users, the
     /// errors of a step, or answers with a status of 300 or more.
     pub fn limits_failures(&self) -> bool {
-        let name = self.name();
+        let name = self.name_without_class();
         if let Some(statuses) = name.strip_prefix("http.").and_then(StatusRange::named) {
             return statuses.is_no_success() && !self.asks_for_more_than(f64::INFINITY);
         }

@@ -163,6 +163,7 @@ fn a_search_that_cannot_begin_says_why() {
     refused(&["--slo", "conect.p99 < 1s"], "did you mean `connect.p99`?");
     refused(&["--slo", "http.p99 < 5ms"], "no run measures `http.p99`");
     refused(&["--slo", "step.login.p99 < 5ms"], "unknown step `login`");
+    refused(&["--slo", "class.user.connect.p99 < 5ms"], "add this one there");
     let slo = ["--slo", "errors == 0"];
     refused(&[&slo[..], &["--knob", "user"]].concat(), "did you mean users?");
     refused(&[&slo[..], &["--knob", "arrivals"]].concat(), "it has users");

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use throng_base::Instant;
 use throng_measure::{
     ArrivalLatencies, ClassCounters, CoreCounters, EarlyClose, ErrorExchange, FollowedAnswers,
-    Histogram, LoadCounters, Merge, Operation, OperationTimes, StepInterval,
+    Histogram, LoadCounters, Merge, Operation, OperationCounts, OperationInterval, OperationTimes,
+    PerOperation, StepInterval,
 };
 
 use super::error_counts::ErrorCounts;
@@ -36,6 +37,8 @@ pub struct CoreStats {
     pub core: CoreCounters,
     /// Counters by class of users.
     pub classes: Vec<ClassCounters>,
+    /// Operations of the classes that a threshold is about, by their place among them.
+    pub judged_classes: Vec<PerOperation<OperationInterval>>,
     /// Errors of established connections, by their kind.
     pub errors: ErrorCounts,
     /// Connections that the server closed unexpectedly by a close frame, by its code.
@@ -103,6 +106,7 @@ impl CoreStats {
         self.counters.merge(&other.counters);
         self.core.merge(&other.core);
         add_each(&mut self.classes, &other.classes, |sum, one| sum.merge(one));
+        add_each(&mut self.judged_classes, &other.judged_classes, PerOperation::add_counts);
         self.errors.iter_mut().zip(*other.errors).for_each(|(sum, one)| *sum += one);
         add_counts(&mut self.close_codes, &other.close_codes);
         add_counts(&mut self.connect_failures, &other.connect_failures);
@@ -142,6 +146,10 @@ impl CoreStats {
         self.counters.clone_from(&other.counters);
         self.core.clone_from(&other.core);
         self.classes.clone_from(&other.classes);
+        self.judged_classes.resize_with(other.judged_classes.len(), PerOperation::default);
+        for (class, other) in self.judged_classes.iter_mut().zip(&other.judged_classes) {
+            class.set_counts(other);
+        }
         self.connect_failures.clone_from(&other.connect_failures);
         self.close_codes.clone_from(&other.close_codes);
         self.statuses.copy_from(&other.statuses);
@@ -161,6 +169,7 @@ impl CoreStats {
         self.lag = Histogram::new();
         self.arrival = ArrivalLatencies::default();
         self.steps.iter_mut().for_each(|step| *step = step.without_measured());
+        self.judged_classes.iter_mut().for_each(|class| *class = class.without_measured());
         self.probes.clear();
         self.samples.clear();
         self.early_closes.clear();
@@ -185,6 +194,21 @@ impl CoreStats {
             self.probes.len() - 1
         });
         &mut self.probes[index]
+    }
+
+    /// Returns how often each operation began and how it ended.
+    pub(super) fn operations(&self) -> PerOperation<OperationCounts> {
+        PerOperation::of(|operation| operation.counts(&self.counters).unwrap_or_default())
+    }
+
+    /// Counts for a class that a threshold is about what has happened since all users had done
+    /// `before`.
+    pub(super) fn count_for(&mut self, judged: usize, before: &PerOperation<OperationCounts>) {
+        let now = self.operations();
+        for (operation, of_class) in self.judged_classes[judged].iter_mut() {
+            let grown = now[operation].since(before[operation]);
+            of_class.counts = of_class.counts.plus(grown);
+        }
     }
 
     /// Records the latency of an operation by both clocks.
@@ -338,6 +362,10 @@ mod tests {
         one.counters.users_active = 1;
         one.core.turns = 5;
         one.classes[1].connects_ok = 2;
+        one.judged_classes = vec![PerOperation::default()];
+        one.counters.http_started = 3;
+        one.count_for(0, &PerOperation::default());
+        one.judged_classes[0][Operation::Http].latency.record_us(1);
         one.errors[3] = 1;
         one.count_close(None);
         one.count_connect_failure(ConnectFailure::Timeout);
@@ -353,6 +381,8 @@ mod tests {
         assert_eq!((sum.phase, sum.finished, sum.core_id), (2, false, 0));
         assert_eq!((sum.counters.connects_ok, sum.counters.users_active), (4, 2));
         assert_eq!((sum.core.turns, sum.classes[1].connects_ok, sum.errors[3]), (10, 4, 2));
+        let judged = &sum.judged_classes[0][Operation::Http];
+        assert_eq!((judged.counts.started, judged.latency.count()), (6, 0));
         assert_eq!(sum.close_codes, [(None, 2)]);
         assert_eq!(sum.connect_failures, [(ConnectFailure::Timeout, 2)]);
         assert_eq!(sum.statuses.iter().map(|it| it.answers).collect::<Vec<_>>(), [2]);

@@ -1,7 +1,7 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_measure::{ErrorExchange, Histogram, Operation};
+use throng_measure::{ErrorExchange, Histogram, Operation, OperationInterval};
 
 use super::core_stats::CoreStats;
 use super::error_facts::{reader_line, with_facts};
@@ -13,7 +13,8 @@ use super::error_samples::{
 use crate::program::{IncomingMessage, Op, VariableScope};
 use crate::protocols::http::request::HttpDifference;
 use crate::user::{
-    ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample, violation_error,
+    AnswerTiming, ConnectFailure, ErrorKind, IterationEnd, MissedTurns, Record, Sample,
+    violation_error,
 };
 
 /// Recorder of the events of one user.
@@ -40,18 +41,25 @@ impl Recorder<'_> {
             Record::Connected { from, timing } => {
                 stats.count_connect((from, timing), self.place.class);
                 stats.incidents.connect_succeeded(now);
+                self.time_for_class(Operation::Connect, from, timing);
             }
             Record::RequestConnected { from, timing } => {
                 let protocol = self.place.program.protocol();
                 stats.count_request_connect((from, timing), self.place.class, protocol);
                 stats.incidents.connect_succeeded(now);
+                if protocol.opens_itself {
+                    self.time_for_class(Operation::Connect, from, timing);
+                }
             }
             Record::HttpAnswered { status, difference, from, sent, timing } => {
                 // The server cannot answer a request before its connection is established.
                 stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
                 match difference {
-                    None => stats.count_done(Operation::Http, (from, timing), self.place.class),
+                    None => {
+                        stats.count_done(Operation::Http, (from, timing), self.place.class);
+                        self.time_for_class(Operation::Http, from, timing);
+                    }
                     Some(HttpDifference::Status) => {
                         stats.statuses.count_unexpected(status);
                         stats.error_log.note(ErrorName::HttpStatus(status), now);
@@ -69,12 +77,16 @@ impl Recorder<'_> {
                 let asked = from.unwrap_or(timing.arrived_at());
                 stats.incidents.answered(timing.arrived_at(), asked);
                 stats.count_answer(from.map(|from| (from, timing)), self.place.class);
+                if let Some(from) = from {
+                    self.time_for_class(Operation::Message, from, timing);
+                }
             }
             Record::Replied { timing, from } | Record::Ponged { timing, from } => {
                 stats.incidents.answered(timing.arrived_at(), from);
             }
             Record::Done { operation, from, timing } => {
                 stats.count_done(operation, (from, timing), self.place.class);
+                self.time_for_class(operation, from, timing);
             }
             Record::Skipped(message) | Record::SkippedKept(message) => self.note_skipped(message),
             Record::Error(kind) => self.error(kind),
@@ -102,6 +114,19 @@ impl Recorder<'_> {
             Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
+        }
+    }
+
+    /// Returns an operation of the user's class, if a threshold is about the class.
+    fn of_class(&mut self, operation: Operation) -> Option<&mut OperationInterval> {
+        let judged = self.place.program.classes()[usize::from(self.place.class)].judged?;
+        Some(&mut self.stats.judged_classes[judged][operation])
+    }
+
+    /// Records a latency for the user's class, if a threshold is about the class.
+    fn time_for_class(&mut self, operation: Operation, from: Instant, timing: AnswerTiming) {
+        if let Some(of_class) = self.of_class(operation) {
+            timing.record(from, &mut of_class.latency, &mut of_class.arrival);
         }
     }
 
@@ -142,11 +167,11 @@ impl Recorder<'_> {
 
     fn unanswered(&mut self, kind: Option<Operation>, is_tcp_part: bool, from: Instant) {
         let waited_us = self.now.micros_since(from);
-        if let Some(kind) = kind {
-            self.stats.times.unanswered[kind].record_us(waited_us);
-        }
-        if is_tcp_part {
-            self.stats.times.unanswered[Operation::Tcp].record_us(waited_us);
+        for operation in kind.into_iter().chain(is_tcp_part.then_some(Operation::Tcp)) {
+            self.stats.times.unanswered[operation].record_us(waited_us);
+            if let Some(of_class) = self.of_class(operation) {
+                of_class.unanswered.record_us(waited_us);
+            }
         }
     }
 
@@ -177,6 +202,10 @@ impl Recorder<'_> {
         }
         if let Some(kind) = missed.kind {
             record_turns(&mut self.stats.times.unanswered[kind], missed, self.now);
+            let now = self.now;
+            if let Some(of_class) = self.of_class(kind) {
+                record_turns(&mut of_class.unanswered, missed, now);
+            }
         }
         for step in self.place.program.steps_of_turn(&missed.looping) {
             record_turns(&mut self.stats.step(step).unanswered, missed, self.now);
@@ -265,7 +294,6 @@ mod tests {
     use super::*;
     use crate::program::{Op, Program};
     use crate::scenario::Scenario;
-    use crate::user::AnswerTiming;
 
     #[test]
     fn a_request_waits_for_the_server_only_since_its_connection_is_established() {

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use throng_measure::CounterField;
 use throng_measure::metric::MetricKind;
+use throng_measure::{CounterField, OperationCounts, PerOperation};
 
 use super::{AHEAD_MAX, CORE_USERS_MAX};
 use crate::generator::{AddressTally, CoreStats, CueTally, LimitTally};
@@ -41,6 +41,7 @@ impl CoreStats {
     fn check_lists(&self) -> Result<(), String> {
         for (what, count, most) in [
             ("classes", self.classes.len(), PARTS_MAX),
+            ("judged classes", self.judged_classes.len(), PARTS_MAX),
             ("close codes", self.close_codes.len(), PARTS_MAX),
             ("reasons of failed connects", self.connect_failures.len(), PARTS_MAX),
             ("probes", self.probes.len(), PARTS_MAX),
@@ -64,6 +65,11 @@ impl CoreStats {
         let values = |fields: CounterField| fields.value;
         let counted = counters.fields().map(values).chain(core.fields().map(values));
         let counted = counted.chain(classes.iter().flat_map(|it| it.fields()).map(values));
+        let judged = self.judged_classes.iter().flat_map(PerOperation::iter);
+        let counted = counted.chain(judged.flat_map(|(_, of)| {
+            let OperationCounts { started, ok, failed, waiting, without_answer } = of.counts;
+            [started, ok, failed, waiting, without_answer]
+        }));
         let kinds = errors.iter().copied().chain(close_codes.iter().map(|(_, count)| *count));
         let kinds = kinds.chain(self.connect_failures.iter().map(|(_, count)| *count));
         let kinds = kinds.chain(self.statuses.iter().flat_map(|it| [it.answers, it.unexpected]));

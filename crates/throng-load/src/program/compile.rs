@@ -48,6 +48,10 @@ impl Program {
         let mut tables = TableIndexes::default();
         for class in &scenario.classes {
             program.compile_class(class, &mut tables, &scenario.target);
+            if scenario.thresholds.iter().any(|of| of.class() == Some(&class.name)) {
+                let judged = program.judged_classes().count();
+                program.classes.last_mut().expect("it was just added").judged = Some(judged);
+            }
         }
         assert!(program.weight_total > 0, "a scenario has users");
         program.stride = stride(program.weight_total);
@@ -69,6 +73,7 @@ impl Program {
             name: class.name.clone(),
             entry,
             on_error: class.on_error,
+            judged: None,
             rules: first_rule..self.rules.len(),
             weight_end: self.weight_total,
             sum,

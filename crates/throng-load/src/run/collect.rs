@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use throng_base::Instant;
 use throng_driver::CoreId;
 use throng_measure::{
-    AddressConnects, CoreCounters, CueWaits, LimitUse, LoadCounters, LoadInterval, RunEventKind,
-    StepInterval,
+    AddressConnects, CoreCounters, CueWaits, LimitUse, LoadCounters, LoadInterval,
+    OperationInterval, PerOperation, RunEventKind, StepInterval,
 };
 
 use super::first_errors::FirstErrors;
@@ -26,6 +26,10 @@ pub struct Collector {
     spare: Vec<Box<CoreStats>>,
     phases: Vec<String>,
     classes: Vec<String>,
+    /// Names of the classes that a threshold is about.
+    judged_classes: Vec<String>,
+    /// Their operations since the last interval.
+    operations: Vec<PerOperation<OperationInterval>>,
     /// Names of steps and transactions.
     steps: Vec<String>,
     /// Addresses of the target.
@@ -68,6 +72,8 @@ impl Collector {
             spare: Vec::new(),
             phases,
             classes,
+            judged_classes: Vec::new(),
+            operations: Vec::new(),
             steps: Vec::new(),
             addresses,
             limits: Vec::new(),
@@ -83,6 +89,13 @@ impl Collector {
     #[must_use]
     pub fn with_steps(mut self, names: &[String]) -> Self {
         self.steps = names.to_vec();
+        self
+    }
+
+    /// Sets the names of the classes that a threshold is about, in the order of their places.
+    #[must_use]
+    pub fn with_judged_classes<'a>(mut self, names: impl Iterator<Item = &'a str>) -> Self {
+        self.judged_classes = names.map(str::to_owned).collect();
         self
     }
 
@@ -175,6 +188,10 @@ impl Collector {
             sum.arrival.merge(&step.arrival);
             sum.unanswered.merge(&step.unanswered);
         }
+        self.operations.resize_with(self.judged_classes.len(), PerOperation::default);
+        for (sum, class) in self.operations.iter_mut().zip(&stats.judged_classes) {
+            sum.merge_measured(class);
+        }
         self.probes.add_tallies(&stats.probes, interval);
         debug_assert!(interval.clocks_agree(), "each answer counts once by each clock");
         interval.core.turn_us_most = interval.core.turn_us_most.max(stats.core.turn_us_most);
@@ -209,6 +226,12 @@ impl Collector {
         for count in sum.statuses.iter() {
             interval.http_statuses.add(count.status.to_string(), count.answers);
         }
+        let mut operations = std::mem::take(&mut self.operations);
+        operations.resize_with(self.judged_classes.len(), PerOperation::default);
+        for (of_class, counted) in operations.iter_mut().zip(&sum.judged_classes) {
+            of_class.add_counts(counted);
+        }
+        interval.class_operations = self.judged_classes.iter().cloned().zip(operations).collect();
         self.name_parts(&sum, &mut interval);
         interval.counters = sum.counters;
         interval.core = CoreCounters { turn_us_most, ..sum.core };

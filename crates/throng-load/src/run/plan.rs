@@ -228,6 +228,7 @@ impl LoadPlan {
         let addresses = self.targets.clone();
         Collector::new(cores, phases, classes, addresses, program.probe())
             .with_steps(program.step_names())
+            .with_judged_classes(program.judged_classes())
             .with_limits(program.limits())
             .with_cues(program.cues())
     }

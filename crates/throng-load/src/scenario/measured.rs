@@ -15,6 +15,8 @@ use crate::steps::of_user;
 pub(crate) struct MeasuredWork {
     /// Names of its steps and transactions.
     names: Vec<String>,
+    /// Names of its classes of users.
+    classes: Vec<String>,
     /// Kinds of its steps.
     kinds: BTreeSet<&'static str>,
     has_probe: bool,
@@ -28,19 +30,37 @@ impl MeasuredWork {
     /// scenario may have further steps.
     pub(super) fn of(
         names: Vec<String>,
+        classes: Vec<String>,
         kinds: BTreeSet<&'static str>,
         has_probe: bool,
         has_others: bool,
     ) -> Self {
-        Self { names, kinds, has_probe, has_others }
+        Self { names, classes, kinds, has_probe, has_others }
     }
 
     /// Checks that a run measures what `threshold` compares.
     pub(super) fn check(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
+        if let Some(class) = threshold.class() {
+            self.check_class(class)?;
+        }
         match threshold.step() {
             Some(step) => self.check_step(step),
             None => self.check_work(threshold),
         }
+    }
+
+    fn check_class(&self, class: &str) -> Result<(), Diagnostic> {
+        if self.has_others || self.classes.iter().any(|name| name == class) {
+            return Ok(());
+        }
+        let label = match nearest(class, self.classes.iter().map(String::as_str)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "no class has this name".to_owned(),
+        };
+        let title = format!("invalid threshold: unknown class `{class}`");
+        let help = format!("the classes: `{}`", self.classes.join("`, `"));
+        let span = CLASS_PREFIX.len()..CLASS_PREFIX.len() + class.len();
+        Err(Diagnostic::new(span, title, label).help(help))
     }
 
     fn check_step(&self, step: &str) -> Result<(), Diagnostic> {
@@ -61,13 +81,16 @@ impl MeasuredWork {
     }
 
     fn check_work(&self, threshold: &Threshold) -> Result<(), Diagnostic> {
-        let (work, value) = threshold.name().split_once('.').unwrap_or_default();
+        let name = threshold.name_without_class();
+        let class = threshold.name().strip_suffix(name).unwrap_or_default();
+        let (work, value) = name.split_once('.').unwrap_or_default();
         if work == Operation::Message.name() && self.has_only_requests() {
-            let meant = format!("{HTTP}.{value}");
+            let begin = format!("{class}{HTTP}.");
+            let meant = format!("{begin}{value}");
             let label = match format!("{meant} {}", threshold.condition()).parse::<Threshold>() {
                 Ok(_) => format!("the users send HTTP requests, and no messages: write `{meant}`"),
                 Err(_) => {
-                    format!("the users send HTTP requests: their figures begin with `{HTTP}.`")
+                    format!("the users send HTTP requests: their figures begin with `{begin}`")
                 }
             };
             return Err(Self::refused(threshold, label));
@@ -128,3 +151,5 @@ const MESSAGES: &[&str] = &["send", "expect", "receive"];
 
 /// The beginning of a measurement of a step.
 const PREFIX: &str = "step.";
+/// The beginning of a measurement of a class.
+const CLASS_PREFIX: &str = "class.";

@@ -7,7 +7,7 @@ use throng_measure::{
     Histogram, Interval, LatencySummary, LoadInterval, PerOperation, STEP_NAMES_MAX,
 };
 
-use crate::summary::{GrowthFold, IntervalGrowth};
+use crate::summary::{GrowthFold, IntervalGrowth, name_of_class_operation};
 
 /// The most groups of intervals that are kept of a run. In a longer run, a group is of several
 /// intervals.
@@ -23,8 +23,8 @@ pub struct RunSample {
     spans: Histogram,
     intervals_per_group: u64,
     in_last_group: u64,
-    /// The names of steps that are kept.
-    steps: BTreeSet<String>,
+    /// The names of steps and of operations of classes that are kept.
+    names: BTreeSet<String>,
 }
 
 /// What happened in a group of intervals.
@@ -64,6 +64,9 @@ pub(super) struct GroupWork {
     pub(super) foreign_cpu_us: u64,
 }
 
+/// The most names of steps and of operations of classes that are kept.
+const NAMES_MAX: usize = 2 * STEP_NAMES_MAX;
+
 impl Default for RunSample {
     fn default() -> Self {
         Self {
@@ -73,7 +76,7 @@ impl Default for RunSample {
             spans: Histogram::new(),
             intervals_per_group: 1,
             in_last_group: 1,
-            steps: BTreeSet::new(),
+            names: BTreeSet::new(),
         }
     }
 }
@@ -106,13 +109,22 @@ impl RunSample {
         for (name, answered, unanswered) in kinds(load) {
             group.record(name, answered, unanswered.unwrap_or(&none));
         }
-        for step in load.steps.iter().take(STEP_NAMES_MAX) {
-            let name = format!("step.{}", step.name);
-            if self.steps.len() < STEP_NAMES_MAX && !self.steps.contains(&name) {
-                self.steps.insert(name.clone());
+        let steps = load.steps.iter().take(STEP_NAMES_MAX);
+        let steps = steps.map(|it| (format!("step.{}", it.name), it.best(), &it.unanswered));
+        let of_classes = load.class_operations.iter().flat_map(|(class, operations)| {
+            operations.iter().map(move |(operation, it)| {
+                (name_of_class_operation(class, operation), it.best(), &it.unanswered)
+            })
+        });
+        for (name, answered, unanswered) in steps.chain(of_classes) {
+            if answered.is_empty() && unanswered.is_empty() {
+                continue;
             }
-            if self.steps.contains(&name) {
-                group.record(&name, step.best(), &step.unanswered);
+            if self.names.len() < NAMES_MAX {
+                self.names.insert(name.clone());
+            }
+            if self.names.contains(&name) {
+                group.record(&name, answered, unanswered);
             }
         }
     }

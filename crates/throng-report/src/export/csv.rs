@@ -12,10 +12,12 @@ use throng_measure::CounterField;
 use throng_measure::metric::{Metric, MetricUnit};
 use throng_measure::{
     Histogram, Interval, KernelCounters, LatencyStats, LatencySummary, LoadInterval,
-    MachineInterval, MachineUse, Operation, ProcessUse, ServerSnapshot, StepInterval, Tally,
+    MachineInterval, MachineUse, Operation, OperationCounts, OperationInterval, ProcessUse,
+    ServerSnapshot, StepInterval, Tally,
 };
 
 use crate::render::escape;
+use crate::summary::name_of_class_operation;
 
 /// Writes intervals as CSV (RFC 4180, with plain line feeds) while they are read. Stores nothing.
 #[derive(Debug)]
@@ -79,6 +81,11 @@ impl<W: Write> CsvExport<W> {
         for (class, counters) in &load.classes {
             self.fields(&format!("load.classes.{class}"), counters.fields())?;
         }
+        for (class, operations) in &load.class_operations {
+            for (operation, of) in operations.iter().filter(|(_, of)| !of.is_unused()) {
+                self.operation_of_class(&name_of_class_operation(class, operation), of)?;
+            }
+        }
         load.machines.iter().try_for_each(|machine| self.machine_of_fleet(machine))?;
         for operation in Operation::ALL {
             self.latency(operation.name(), load.latency(operation))?;
@@ -124,6 +131,17 @@ impl<W: Write> CsvExport<W> {
             Some(machine) => self.machine(&format!("{name}.machine"), machine),
             None => Ok(()),
         }
+    }
+
+    fn operation_of_class(&mut self, name: &str, of: &OperationInterval) -> io::Result<()> {
+        let OperationCounts { started, ok, failed, waiting, .. } = of.counts;
+        for (field, n) in
+            [("started", started), ("ok", ok), ("failed", failed), ("waiting", waiting)]
+        {
+            self.row(&format!("{name}.{field}"), "counter", "", n)?;
+        }
+        self.latency(name, of.best())?;
+        self.latency(&format!("unanswered.{name}"), &of.unanswered)
     }
 
     fn step(&mut self, step: &StepInterval) -> io::Result<()> {

@@ -143,6 +143,30 @@ pub(crate) fn steps(summary: &Summary) -> Table {
     table
 }
 
+/// Returns a row for each operation of each class that a threshold is about.
+pub(super) fn class_operations(summary: &Summary) -> Table {
+    let head = ["class", "done", "failed", "mean rate"];
+    let mut table = Table::with_head(head.into_iter().chain(STATISTICS));
+    let classes = summary.class_operations.iter();
+    let all = classes.flat_map(|(class, of)| of.operations.iter().map(move |it| (class, it)));
+    for (class, (operation, of)) in all {
+        let Some(of) = of else { continue };
+        let name = format!("{class}: {}", operation.plural());
+        let counts = [of.ok, of.failed].map(|n| count(n as f64));
+        let mut cells: Vec<_> = [name].into_iter().chain(counts).collect();
+        cells.push(or_dash(of.rate_mean, rate));
+        cells.extend(latency_cells(&of.latency_us, None));
+        table.row(cells);
+        if shown(&of.judged_us) != shown(&of.latency_us) {
+            let waits = count(of.judged_us.count as f64);
+            let mut cells = vec![WITH_UNANSWERED.to_owned(), waits, String::new(), String::new()];
+            cells.extend(latency_cells(&of.judged_us, None));
+            table.row(cells);
+        }
+    }
+    table
+}
+
 /// Returns what an imported log has of each latency without its values; `None` if it has all
 /// values.
 pub(crate) fn known_statistics(summary: &Summary) -> Option<Table> {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use throng_measure::{Diagnosis, ErrorExchange, Tally};
 
 use super::head::head;
-use super::latency_table::{known_statistics, latencies, steps};
+use super::latency_table::{class_operations, known_statistics, latencies, steps};
 use super::machines::{self, MACHINES_NOTE, machines};
 use super::notes::{notes, others_used_more};
 use super::probes::{probes, probes_left_out_first};
@@ -27,6 +27,9 @@ pub fn render_details(
     _ = write!(text, "\n{latencies}");
     if !summary.steps.is_empty() {
         _ = write!(text, "\n{}", steps(summary).fitted(WIDTH, &LEFT_OUT_FIRST));
+    }
+    if !summary.class_operations.is_empty() {
+        _ = write!(text, "\n{}", class_operations(summary).fitted(WIDTH, &LEFT_OUT_FIRST));
     }
     if let Some(known) = known_statistics(summary) {
         _ = write!(text, "\n{known}");

@@ -14,6 +14,7 @@ use throng_measure::{
 
 use load::LoadFold;
 
+use super::class_operations::ClassFolds;
 use super::clocks::Clocks;
 use super::exchanges::ExchangeFold;
 use super::foreign::ForeignFold;
@@ -41,6 +42,7 @@ pub struct SummaryFold {
     growth: GrowthFold,
     growths: IntervalGrowths,
     named: StepFolds,
+    by_class: ClassFolds,
     load: LoadFold,
     server: Option<ServerFold>,
     foreign: ForeignFold,
@@ -88,6 +90,7 @@ impl SummaryFold {
         if let Some(load) = &interval.load {
             self.load.add(load, interval.at_ms, growth.span_ms);
             self.named.add(load, growth.grown_us);
+            self.by_class.add(load, growth.grown_us);
             self.exchanges.add_load(load);
             self.machines.add(load);
         }
@@ -200,8 +203,13 @@ impl SummaryFold {
             server: self.server.as_ref().map(|server| server.summary(&self.growths)),
             foreign_server: self.foreign.costs(&self.growths, |growth| self.messages(growth)),
             classes: last.classes.clone(),
+            class_operations: self.by_class.summaries(),
             latency_stats: self.latency_stats(),
-            latencies: self.kinds().chain(step_latencies).collect(),
+            latencies: self
+                .kinds()
+                .chain(step_latencies)
+                .chain(self.by_class.latencies())
+                .collect(),
             ..of_users
         }
     }

@@ -1,5 +1,7 @@
 //! Rates and costs from the growth of the counters in each interval.
 
+use std::collections::VecDeque;
+
 use throng_measure::PerOperation;
 
 /// The growth of the counters in an interval, or in several that follow each other.
@@ -240,6 +242,48 @@ impl MeanRate {
     }
 }
 
+/// A best rate like that of [`rate_most`], over intervals that are not kept.
+#[derive(Clone, Debug, Default)]
+pub(super) struct BestRate {
+    /// The intervals of the stretch that ends with the last one.
+    stretch: VecDeque<RatePart>,
+    count: u128,
+    span_us: u128,
+    best: Option<f64>,
+    has_begun: bool,
+    has_left: bool,
+}
+
+impl BestRate {
+    /// Adds the next interval. While all users leave it counts only if nothing did before.
+    pub(super) fn add(&mut self, n: u64, us: u64, is_leaving: bool) {
+        let is_over = std::mem::replace(&mut self.has_left, is_leaving);
+        if is_leaving && (is_over || self.has_begun) {
+            return;
+        }
+        self.has_begun |= n > 0;
+        self.count += u128::from(n);
+        self.span_us += u128::from(us);
+        self.stretch.push_back(RatePart { n, us });
+        while let Some(first) = self.stretch.front()
+            && self.span_us - u128::from(first.us) >= STRETCH_US
+        {
+            self.count -= u128::from(first.n);
+            self.span_us -= u128::from(first.us);
+            self.stretch.pop_front();
+        }
+        if self.span_us >= STRETCH_US {
+            let rate = per_second(self.count, self.span_us);
+            self.best = Some(self.best.map_or(rate, |best| best.max(rate)));
+        }
+    }
+
+    pub(super) fn per_second(&self) -> Option<f64> {
+        let of_all = || (self.span_us > 0).then(|| per_second(self.count, self.span_us));
+        self.best.or_else(of_all).filter(|rate| *rate > 0.0)
+    }
+}
+
 /// Returns the CPU microseconds per unit of `n`, over the busy intervals.
 pub(super) fn cost(
     growths: &[IntervalGrowth],
@@ -324,8 +368,14 @@ mod tests {
             };
             let growths: Vec<IntervalGrowth> = done.iter().map(growth).collect();
             let mut rate = MeanRate::default();
-            done.iter().for_each(|(n, leaving)| rate.add(*n, 1_000_000, *leaving));
-            let mean = rate_mean(&growths, |growth| growth.ok[Operation::Connect]);
+            let mut best = BestRate::default();
+            for (n, leaving) in done {
+                rate.add(*n, 1_000_000, *leaving);
+                best.add(*n, 1_000_000, *leaving);
+            }
+            let connects = |growth: &IntervalGrowth| growth.ok[Operation::Connect];
+            assert_eq!(best.per_second(), rate_most(&growths, connects), "{done:?}");
+            let mean = rate_mean(&growths, connects);
             assert_eq!(rate.per_second(), mean, "{done:?}");
             mean
         };

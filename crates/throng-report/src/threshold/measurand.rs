@@ -56,6 +56,11 @@ impl Measurand {
         self.metric.step()
     }
 
+    /// Returns the name of the class whose users are measured.
+    pub(super) fn class(&self) -> Option<&str> {
+        self.metric.class()
+    }
+
     /// Returns the unit of the values: `us`, `count`, `per_second`, `share` (1 is 100 %) or
     /// `bytes`.
     pub fn unit(&self) -> &'static str {

@@ -1,18 +1,20 @@
 //! The names that a threshold may begin with, and their units.
 
+use std::fmt;
 use std::ops::Range;
 
 use throng_measure::http_status::StatusRange;
 use throng_measure::{ErrorKey, ErrorKind, LatencySummary, Operation};
 
 use super::ThresholdError;
+use super::class_name::{CLASS, divisions, is_of_class};
 use super::error_names::{error_kinds, is_error_kind};
 use super::mistake::NameMistake;
 use super::statistic::{Statistic, USUAL};
 use super::step_metric::{StepFigure, divide};
 use super::unit::Unit;
 use crate::Summary;
-use crate::summary::{HttpSummary, OperationSummary, StepSummary};
+use crate::summary::{HttpSummary, OperationSummary, StepSummary, name_of_class_operation};
 
 /// Returns a number of a summary; `None` if it was not measured.
 type ValueOf = fn(&Summary) -> Option<f64>;
@@ -20,11 +22,18 @@ type ValueOf = fn(&Summary) -> Option<f64>;
 /// Returns a number of an operation; `None` if it was not measured.
 type ValueOfOperation = fn(&OperationSummary) -> Option<f64>;
 
+/// An operation of the users of all classes, or of one.
+#[derive(Clone, Debug)]
+pub(super) struct OperationOf {
+    class: Option<String>,
+    operation: Operation,
+}
+
 /// The latency of a threshold: of an operation, of the generator's own steps, or of the steps of a
 /// name.
 #[derive(Clone, Debug)]
 pub(super) enum LatencyOf {
-    Operation(Operation),
+    Operation(OperationOf),
     Lag,
     Step(String),
 }
@@ -47,7 +56,7 @@ pub(super) enum Measurement {
 pub(super) enum Metric {
     Latency(LatencyOf, Statistic),
     Fixed(Unit, ValueOf),
-    OfOperation(Operation, Unit, ValueOfOperation),
+    OfOperation(OperationOf, Unit, ValueOfOperation),
     Errors,
     ErrorsOfKind(String),
     /// Answers to HTTP requests with another status than expected.
@@ -62,6 +71,9 @@ impl Metric {
     pub(super) fn named(name: &str) -> Option<Self> {
         if name == "errors" {
             return Some(Self::Errors);
+        }
+        if let Some(rest) = name.strip_prefix(CLASS) {
+            return divisions(rest).find_map(|(class, of)| Self::named(of)?.of_class(class));
         }
         if let Some((step, figure)) = divide(name) {
             return match Statistic::named(figure) {
@@ -93,6 +105,27 @@ impl Metric {
         let failed = below("connect.failed.").map(|errno| Self::FailedConnects(errno.to_owned()));
         let kind = below("errors.").filter(|kind| is_error_kind(kind));
         failed.or_else(|| kind.map(|kind| Self::ErrorsOfKind(kind.to_owned())))
+    }
+
+    /// Returns the same of the users of a class; `None` if it is not measured by class.
+    fn of_class(self, class: &str) -> Option<Self> {
+        Some(match self {
+            Self::Latency(LatencyOf::Operation(of), statistic) => {
+                Self::Latency(LatencyOf::Operation(of.of_class(class)?), statistic)
+            }
+            Self::OfOperation(of, unit, get) => Self::OfOperation(of.of_class(class)?, unit, get),
+            _ => return None,
+        })
+    }
+
+    /// Returns the name of the class whose users are measured.
+    pub(super) fn class(&self) -> Option<&str> {
+        match self {
+            Self::Latency(LatencyOf::Operation(of), _) | Self::OfOperation(of, ..) => {
+                of.class.as_deref()
+            }
+            _ => None,
+        }
     }
 
     /// Returns the latency and its statistic, if it is one.
@@ -137,8 +170,8 @@ impl Metric {
         let count = match self {
             Self::Latency(latency, statistic) => return latency.measured(*statistic, summary),
             Self::Fixed(_, get) => return get(summary).into(),
-            Self::OfOperation(operation, _, get) => {
-                return summary.operation(*operation).and_then(|of| get(&of)).into();
+            Self::OfOperation(of, _, get) => {
+                return of.of(summary).and_then(|of| get(&of)).into();
             }
             Self::Step(name, figure) => {
                 let step = step_of(summary, name);
@@ -206,16 +239,46 @@ fn measured_of(figure: StepFigure, unit: Unit, step: &StepSummary) -> Measuremen
     Measurement::Value(count as f64)
 }
 
+impl OperationOf {
+    fn all_users(operation: Operation) -> Self {
+        Self { class: None, operation }
+    }
+
+    /// Returns the operation of the users of a class; `None` if it is not measured by class.
+    fn of_class(self, class: &str) -> Option<Self> {
+        let is_known = is_of_class(self.operation) && self.class.is_none();
+        is_known.then(|| Self { class: Some(class.to_owned()), ..self })
+    }
+
+    /// Returns what the run measured; `None` if users have not begun it.
+    fn of(&self, summary: &Summary) -> Option<OperationSummary> {
+        match &self.class {
+            None => summary.operation(self.operation),
+            Some(class) => summary.class_operations.get(class)?.operations[self.operation],
+        }
+    }
+}
+
+impl fmt::Display for OperationOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.class {
+            None => self.operation.fmt(f),
+            Some(class) => f.write_str(&name_of_class_operation(class, self.operation)),
+        }
+    }
+}
+
 impl LatencyOf {
     /// Returns the latencies that every run may have.
     fn all() -> impl Iterator<Item = Self> {
-        Operation::ALL.into_iter().map(Self::Operation).chain([Self::Lag])
+        let of = |operation| Self::Operation(OperationOf::all_users(operation));
+        Operation::ALL.into_iter().map(of).chain([Self::Lag])
     }
 
     /// Returns the name before that of the statistic: `message`, `step.greeting`.
     fn name(&self) -> String {
         match self {
-            Self::Operation(operation) => operation.name().to_owned(),
+            Self::Operation(of) => of.to_string(),
             Self::Lag => LAG.to_owned(),
             Self::Step(name) => format!("step.{name}"),
         }
@@ -224,9 +287,8 @@ impl LatencyOf {
     /// Returns the latency of the answered, and the same with the waits that no answer ended.
     fn of(&self, summary: &Summary) -> (LatencySummary, LatencySummary) {
         match self {
-            Self::Operation(operation) => {
-                let of = summary.operation(*operation);
-                of.map(|of| (of.latency_us, of.judged_us)).unwrap_or_default()
+            Self::Operation(of) => {
+                of.of(summary).map(|of| (of.latency_us, of.judged_us)).unwrap_or_default()
             }
             Self::Lag => (summary.generator.lag_us, summary.generator.lag_us),
             Self::Step(name) => {
@@ -296,8 +358,8 @@ pub(super) fn of_name(name: &str, span: &Range<usize>) -> Result<Metric, Thresho
 }
 
 /// Returns the names that a threshold may begin with. These are patterns, and not all in the list:
-/// percentiles, `step.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`, `http.429` and
-/// `errors.http_status.429`.
+/// percentiles, `step.NAME.`, `class.NAME.`, `connect.failed.ERRNO`, `errors.ws_close_1011`,
+/// `http.429` and `errors.http_status.429`.
 pub fn names() -> Vec<String> {
     let latencies =
         LatencyOf::all().flat_map(|of| USUAL.map(|statistic| format!("{}.{statistic}", of.name())));
@@ -339,7 +401,8 @@ fn of_operations() -> impl Iterator<Item = (String, Metric)> {
                 (Operation::Message, "ok") => "answered",
                 (_, figure) => figure,
             };
-            (format!("{operation}.{figure}"), Metric::OfOperation(operation, *unit, *get))
+            let of = OperationOf::all_users(operation);
+            (format!("{operation}.{figure}"), Metric::OfOperation(of, *unit, *get))
         })
     })
 }

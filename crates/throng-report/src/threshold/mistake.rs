@@ -1,8 +1,9 @@
 //! What is wrong with a name that no threshold may begin with, and which one was probably meant.
 
 use throng_base::units::nearest;
-use throng_measure::Percentile;
+use throng_measure::{Operation, Percentile};
 
+use super::class_name::{CLASS, divisions, is_of_class};
 use super::error_names::error_kinds;
 use super::statistic::USUAL;
 use super::step_metric::{STEP_FIGURES, divide};
@@ -19,6 +20,9 @@ impl NameMistake {
     /// Returns what is wrong with `name`. `known` are the names that there are, `latencies` those
     /// of the kinds of latencies.
     pub(super) fn of(name: &str, known: &[String], latencies: &[&str]) -> Self {
+        if let Some(rest) = name.strip_prefix(CLASS) {
+            return of_class(rest, known, latencies);
+        }
         if let Some(mistake) = of_status(name) {
             return mistake;
         }
@@ -53,6 +57,28 @@ fn of_latency<'n>(name: &'n str, latencies: &[&'n str]) -> Option<(&'n str, &'n 
     })?;
     let number = statistic.strip_prefix(['p', 'P']).unwrap_or(statistic);
     number.starts_with(|c: char| c.is_ascii_digit()).then_some((of, statistic))
+}
+
+/// Returns what is wrong with `api.htp.p99`, the measurement of a class.
+fn of_class(name: &str, known: &[String], latencies: &[&str]) -> NameMistake {
+    let expected = "class.NAME. and a measurement of connect, tcp, message, join, push or http, \
+                    such as class.api.http.p99";
+    let Some((class, of)) = divisions(name).next() else {
+        let problem = match name.trim_matches('.') {
+            "" => "the name of a class is missing".to_owned(),
+            class => format!("the measurement of the class `{class}` is missing"),
+        };
+        return NameMistake { problem, expected, suggestion: None };
+    };
+    if known.iter().any(|name| name == of) {
+        let problem = format!("`{of}` is not measured by class");
+        return NameMistake { problem, expected, suggestion: None };
+    }
+    let NameMistake { problem, suggestion, .. } = NameMistake::of(of, known, latencies);
+    let operation = |near: &str| Operation::named(near.split('.').next()?);
+    let near = suggestion.filter(|near| operation(near).is_some_and(is_of_class));
+    let suggestion = near.map(|near| format!("{CLASS}{class}.{near}"));
+    NameMistake { problem, expected, suggestion }
 }
 
 fn of_step(name: &str) -> Option<NameMistake> {

@@ -187,6 +187,13 @@ fn errors_point_at_the_bytes_and_suggest_the_nearest_name() {
     check_error("step.login.failed < 3", 0..17, Some("step.login.errors"));
     check_error("transaction.shop.p95 < 3s", 0..20, Some("step.shop.p95"));
     check_error("step.login.ok < 3s", 17..18, None);
+    check_error("class. < 3", 0..6, None);
+    check_error("class.api < 3", 0..9, None);
+    check_error("class.api.errors < 3", 0..16, None);
+    check_error("class.api.broadcast.p99 < 3s", 0..23, None);
+    check_error("class.api.htp.p99 < 3s", 0..17, Some("class.api.http.p99"));
+    check_error("class.api.http.p9999 < 3s", 0..20, Some("class.api.http.p99.99"));
+    check_error("class.api.http.p99 < 3", 21..22, None);
     check_error("http.42 < 3", 0..7, Some("http.p42"));
     check_error("http.4x < 3", 0..7, Some("http.4xx"));
     check_error("http.700 < 3", 0..8, None);

@@ -16,12 +16,13 @@ use throng_measure::{
     AddressConnects, AnswerFault, AnswerGap, ClassCounters, EarlyClose, EndpointFacts,
     ErrorExchange, ErrorKind, ErrorTimes, ExchangeSummary, FollowedAnswers, Histogram, Interval,
     KernelCounters, LEAVING, LatencyStats, LoadInterval, MachineInterval, MachineUse, Metric,
-    Operation, OperationTimes, Outage, PerOperation, ProbeCounters, ProbeReport, ProcessMetric,
-    ProgramUse, RunEvent, RunEventKind, RunMachine, ServerSnapshot, StepInterval, Tally,
-    WatchHeader, WatchLine, validity,
+    Operation, OperationCounts, OperationInterval, OperationTimes, Outage, PerOperation,
+    ProbeCounters, ProbeReport, ProcessMetric, ProgramUse, RunEvent, RunEventKind, RunMachine,
+    ServerSnapshot, StepInterval, Tally, WatchHeader, WatchLine, validity,
 };
 use throng_report::summary::{
-    BroadcastSummary, CueSummary, LostTime, MEMORY_CONNECTIONS_MIN, RunMachineSummary,
+    BroadcastSummary, ClassSummary, CueSummary, LostTime, MEMORY_CONNECTIONS_MIN, OperationSummary,
+    RunMachineSummary,
 };
 use throng_report::{Judgement, Summary};
 
@@ -112,6 +113,7 @@ fn any_facts() -> EndpointFacts {
 fn every_field_of_an_interval_is_documented() {
     let mut latency = Histogram::new();
     latency.record_us(1);
+    let one = latency.clone();
     let load = LoadInterval {
         phase: String::new(),
         paused: true,
@@ -161,6 +163,7 @@ fn every_field_of_an_interval_is_documented() {
         process: Default::default(),
         cpu_us_per_core: vec![1],
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+        class_operations: Default::default(),
         machines: vec![MachineInterval {
             lost: true,
             totals: Some(serde_json::json!([])),
@@ -192,7 +195,15 @@ fn every_field_of_an_interval_is_documented() {
         unseen: Some(vec![String::new()]),
         events: vec![RunEvent::new(1, RunEventKind::Unknown)],
     };
-    check("An interval", &serde_json::to_value(interval).unwrap());
+    let mut json = serde_json::to_value(interval).unwrap();
+    // The names are those of a class and of an operation.
+    json["load"]["class_operations"] = serde_json::json!({ ANY: { ANY: OperationInterval {
+        counts: OperationCounts { started: 0, ok: 0, failed: 0, waiting: 0, without_answer: 1 },
+        latency: one.clone(),
+        arrival: one.clone(),
+        unanswered: one,
+    } } });
+    check("An interval", &json);
 }
 
 #[test]
@@ -286,13 +297,18 @@ fn every_field_of_the_summary_is_documented() {
         server: Some(Default::default()),
         foreign_server: Some(Default::default()),
         classes: [(ANY.to_owned(), ClassCounters::default())].into(),
+        class_operations: Default::default(),
         latency_stats: [(ANY.to_owned(), any_stats())].into(),
         latencies: Default::default(),
     };
     summary.run.imported = Some(any_import());
     summary.run.lines_lost = 1;
     summary.connect.failed = any_tally();
+    let operations = PerOperation::of(|of| (of == Operation::Join).then(OperationSummary::default));
+    let of_class = serde_json::to_value(ClassSummary { operations }).unwrap();
     let mut json = serde_json::to_value(summary).unwrap();
+    // The names are those of a class and of an operation.
+    json["class_operations"] = serde_json::json!({ ANY: { ANY: of_class["join"] } });
     let judgement =
         Judgement { threshold: String::new(), met: true, value: None, measured: String::new() };
     // The command line adds the judgements of the thresholds.

@@ -51,8 +51,11 @@ impl Author {
     }
 
     fn classes(&mut self) -> String {
-        let mut text = "users:\n".to_owned();
-        for class in 0..self.prng.between(1, 3) {
+        let classes = self.prng.between(1, 3);
+        let judged = |class| format!("class.c{class}.connect.p99 < 1s");
+        let judged: Vec<_> = (0..classes).map(judged).collect();
+        let mut text = format!("thresholds: [{}]\nusers:\n", judged.join(", "));
+        for class in 0..classes {
             let on_error = self.one_of(&["restart", "continue", "stop"]);
             let weight = self.prng.between(1, 4);
             let steps = self.steps();

@@ -14,7 +14,8 @@ use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::source::SourcePlan;
 use throng_measure::{
-    ClassCounters, Histogram, LoadCounters, Merge, Operation, OperationTimes, Tally,
+    ClassCounters, Histogram, LoadCounters, Merge, Operation, OperationInterval, OperationTimes,
+    PerOperation, Tally,
 };
 use throng_sim::{Sim, SimCores, SimCoresOptions, SimDriver};
 
@@ -164,6 +165,8 @@ impl World {
 pub(crate) struct Totals {
     pub(crate) counters: LoadCounters,
     pub(crate) classes: Vec<ClassCounters>,
+    /// Operations of the classes that a threshold is about.
+    pub(crate) judged: Vec<PerOperation<OperationInterval>>,
     pub(crate) errors: Tally,
     pub(crate) failed: Tally,
     pub(crate) times: OperationTimes,
@@ -175,6 +178,11 @@ impl Totals {
         self.counters.merge(&stats.counters);
         self.classes.resize_with(stats.classes.len(), Default::default);
         self.classes.iter_mut().zip(&stats.classes).for_each(|(sum, part)| sum.merge(part));
+        self.judged.resize_with(stats.judged_classes.len(), Default::default);
+        for (sum, part) in self.judged.iter_mut().zip(&stats.judged_classes) {
+            sum.add_counts(part);
+            sum.merge_measured(part);
+        }
         for kind in ErrorKind::OF_USERS {
             self.errors.add(kind.name(), stats.errors[kind as usize]);
         }
@@ -183,6 +191,23 @@ impl Totals {
         }
         self.times.merge(&stats.times);
         self.lag.merge(&stats.lag);
+    }
+
+    /// Asserts that the operations of all classes are those of all users.
+    #[track_caller]
+    fn check_judged(&self) {
+        for operation in Operation::ALL {
+            let mut sum = OperationInterval::default();
+            for class in &self.judged {
+                sum.counts = sum.counts.plus(class[operation].counts);
+                sum.latency.merge(&class[operation].latency);
+                sum.unanswered.merge(&class[operation].unanswered);
+            }
+            let counts = operation.counts(&self.counters).unwrap_or_default();
+            assert_eq!(sum.counts, counts, "{operation}: {self:?}");
+            assert_eq!(sum.latency, self.times[operation], "{operation}: {self:?}");
+            assert_eq!(sum.unanswered, self.times.unanswered[operation], "{operation}: {self:?}");
+        }
     }
 
     /// Asserts that everything that was begun has one outcome, and that every outcome is in its
@@ -216,6 +241,9 @@ impl Totals {
         assert_eq!(of_classes(|class| class.users_finished), c.users_finished);
         assert_eq!(of_classes(|class| class.users_failed), c.users_failed);
         assert_eq!(of_classes(|class| class.users_cut), c.users_cut);
+        if !self.judged.is_empty() && self.judged.len() == self.classes.len() {
+            self.check_judged();
+        }
         // The connects of requests before an upgrade have no histogram.
         let of_requests = if c.upgrades_started > 0 { c.http_connects } else { 0 };
         for (operation, seen) in self.times.seen.iter() {
