@@ -149,6 +149,9 @@ fn ends_that_have_nothing_in_common_say_what() {
     let mut certificate = Options::new();
     certificate.server.client_ca = Some(certificate.authority.file());
     assert_eq!(cause(&certificate), Cause::CertificateMissing);
+    // The client learns of it after its handshake, by an alert.
+    let [client, _] = open(&certificate);
+    assert_eq!(client.failure(), Some(TlsError::AlertReceived(Alert::CERTIFICATE_REQUIRED)));
 }
 
 #[test]
