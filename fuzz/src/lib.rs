@@ -22,6 +22,7 @@ pub mod run_file;
 pub mod scenario;
 pub mod target;
 pub mod threshold;
+pub mod tls;
 pub mod watch;
 pub mod websocket_client;
 pub mod websocket_server;
@@ -37,7 +38,7 @@ pub const ELSEWHERE: [&str; 2] = ["bus_message", "longpoll_session"];
 pub type Check = fn(&[u8]);
 
 /// The targets by name. The folders of `corpus/` have the same names.
-pub const TARGETS: [(&str, Check); 21] = [
+pub const TARGETS: [(&str, Check); 22] = [
     ("control", control::check),
     ("data", data::check),
     ("deflate", deflate::check),
@@ -56,6 +57,7 @@ pub const TARGETS: [(&str, Check); 21] = [
     ("scenario", scenario::check),
     ("target", target::check),
     ("threshold", threshold::check),
+    ("tls", tls::check),
     ("watch", watch::check),
     ("websocket_client", websocket_client::check),
     ("websocket_server", websocket_server::check),

@@ -10,6 +10,7 @@ mod pem;
 #[cfg(feature = "self-signed")]
 pub(crate) mod self_signed;
 mod server;
+mod validity;
 mod verify_none;
 mod versions;
 
@@ -17,4 +18,5 @@ pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;
 pub use pem::PemFile;
 pub use server::{CertifiedPair, TlsServerConfig, TlsServerOptions};
+pub(crate) use validity::validity;
 pub(crate) use versions::suite_of;

@@ -13,7 +13,7 @@ pub(crate) use self::backend::{Finished, TicketReader};
 pub(crate) use self::context::{
     KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
 };
-pub(crate) use self::cost::{CLIENT_FLIGHT_US, ECDSA_FLIGHT_US, RSA_FLIGHT_US};
+pub(crate) use self::cost::{CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, RECORD_US, RSA_FLIGHT_US};
 pub use self::failure::{HandshakeCause, HandshakeFailure};
 
 use self::backend::{Backend, Progress};
@@ -26,8 +26,8 @@ pub(crate) struct Handshake {
     backend: Backend,
     secrets: TrafficSecrets,
     bytes: usize,
-    /// Cost of the step that makes our flight.
-    flight_cost_us: u32,
+    /// Cost of the step that makes our flight, and of the last one.
+    costs_us: [u32; 2],
 }
 
 /// What a record did to a handshake.
@@ -41,7 +41,7 @@ impl Handshake {
     pub(crate) fn server(config: &TlsServerConfig) -> Result<Self, TlsError> {
         let connection = UnbufferedServerConnection::new(config.rustls.clone());
         let connection = connection.map_err(HandshakeFailure::of)?;
-        Ok(Self::new(Backend::server(connection), config.flight_cost_us))
+        Ok(Self::new(Backend::server(connection), config.costs_us))
     }
 
     /// Creates the handshake of a client, and appends its first bytes.
@@ -55,15 +55,15 @@ impl Handshake {
         let (rustls, name) = (config.rustls.clone(), config.server_name.clone());
         let connection = UnbufferedClientConnection::new(rustls, name);
         let connection = connection.map_err(HandshakeFailure::of)?;
-        let mut this = Self::new(Backend::client(connection), CLIENT_FLIGHT_US);
+        let mut this = Self::new(Backend::client(connection), cost::CLIENT_US);
         this.backend.offer(&[], out).map_err(HandshakeFailure::of)?;
         guard.move_secrets(&mut this.secrets);
         Ok(this)
     }
 
-    fn new(backend: Backend, flight_cost_us: u32) -> Self {
+    fn new(backend: Backend, costs_us: [u32; 2]) -> Self {
         let secrets = TrafficSecrets::default();
-        Self { backend, secrets, bytes: 0, flight_cost_us }
+        Self { backend, secrets, bytes: 0, costs_us }
     }
 
     /// Returns what is known about the next record.
@@ -89,10 +89,9 @@ impl Handshake {
         guard.move_secrets(&mut self.secrets);
         let is_complete = progress == Progress::Complete;
         let made_flight = out.len() > before || is_complete;
-        let cost_us = if made_flight { self.flight_cost_us } else { cost::RECORD_US };
+        let cost_us = if made_flight { self.costs_us[0] } else { RECORD_US };
         if made_flight {
-            // The rest of a server's handshake is cheap.
-            self.flight_cost_us = self.backend.rest_cost_us();
+            self.costs_us[0] = self.costs_us[1];
         }
         Ok(HandshakeStep { cost_us, is_complete })
     }

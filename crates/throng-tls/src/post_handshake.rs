@@ -44,11 +44,9 @@ pub(crate) fn read(
     while let Some((header, after)) = left.split_first_chunk::<4>() {
         let [typ, a, b, c] = *header;
         let bytes = u32::from_be_bytes([0, a, b, c]) as usize;
-        if bytes > MESSAGE_BYTES_MAX {
-            return Err(TlsError::MessageTooLong(MESSAGE_BYTES_MAX));
-        }
+        check_header(typ, bytes, state.is(Flag::IsClient))?;
         let Some((body, after)) = after.split_at_checked(bytes) else { break };
-        let message = message(typ, body, state.is(Flag::IsClient))?;
+        let message = message(typ, body)?;
         // "Implementations MUST verify that all messages immediately preceding a key change align
         // with a record boundary" (section 5.1)
         if matches!(message, PostMessage::KeyUpdate { .. }) && !after.is_empty() {
@@ -61,16 +59,25 @@ pub(crate) fn read(
     Ok(())
 }
 
-fn message(typ: u8, body: &[u8], is_client: bool) -> Result<PostMessage<'_>, TlsError> {
+/// Checks a message before it is complete: no peer makes us keep what is refused later.
+fn check_header(typ: u8, bytes: usize, is_client: bool) -> Result<(), TlsError> {
+    match typ {
+        KEY_UPDATE if bytes == 1 => Ok(()),
+        KEY_UPDATE => Err(TlsError::Malformed("a KeyUpdate")),
+        NEW_SESSION_TICKET if is_client && bytes <= TICKET_BYTES_MAX => Ok(()),
+        NEW_SESSION_TICKET if is_client => Err(TlsError::MessageTooLong(TICKET_BYTES_MAX)),
+        _ => Err(TlsError::Unexpected("a handshake message after the handshake")),
+    }
+}
+
+fn message(typ: u8, body: &[u8]) -> Result<PostMessage<'_>, TlsError> {
     match (typ, body) {
         (KEY_UPDATE, [0]) => Ok(PostMessage::KeyUpdate { asks: false }),
         (KEY_UPDATE, [1]) => Ok(PostMessage::KeyUpdate { asks: true }),
         // "If an implementation receives any other value, it MUST terminate the connection with an
         // "illegal_parameter" alert." (section 4.6.3)
-        (KEY_UPDATE, [_]) => Err(TlsError::BadKeyUpdate),
-        (KEY_UPDATE, _) => Err(TlsError::Malformed("a KeyUpdate")),
-        (NEW_SESSION_TICKET, body) if is_client => Ok(PostMessage::Ticket(body)),
-        _ => Err(TlsError::Unexpected("a handshake message after the handshake")),
+        (KEY_UPDATE, _) => Err(TlsError::BadKeyUpdate),
+        (_, body) => Ok(PostMessage::Ticket(body)),
     }
 }
 
@@ -78,9 +85,8 @@ const HELLO_REQUEST: u8 = 0;
 const CLIENT_HELLO: u8 = 1;
 const NEW_SESSION_TICKET: u8 = 4;
 
-/// Longest message after the handshake. A ticket may have 64 KiB by its format; those that servers
-/// send have less than 4.
-const MESSAGE_BYTES_MAX: usize = 64 << 10;
+/// Longest ticket: it may have 64 KiB by its format; those that servers send have less than 4.
+const TICKET_BYTES_MAX: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -130,7 +136,8 @@ mod tests {
             ),
             (suite, true, &[24, 0, 0, 1, 2], TlsError::BadKeyUpdate),
             (suite, true, &[24, 0, 0, 0], TlsError::Malformed("a KeyUpdate")),
-            (suite, true, &[24, 1, 0, 1], TlsError::MessageTooLong(MESSAGE_BYTES_MAX)),
+            (suite, true, &[24, 1, 0, 1], TlsError::Malformed("a KeyUpdate")),
+            (suite, true, &[4, 1, 0, 1], TlsError::MessageTooLong(TICKET_BYTES_MAX)),
             (suite, false, TICKET, TlsError::Unexpected("a handshake message after the handshake")),
             (
                 suite,

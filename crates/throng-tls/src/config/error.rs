@@ -66,6 +66,17 @@ pub enum TlsConfigError {
     /// A server needs a certificate.
     #[error("a TLS server needs a certificate and its key")]
     NoPair,
+    /// A file with the master secret of tickets is too short.
+    #[error(
+        "{file} has {bytes} bytes: a secret for tickets needs 32 random ones. Make it with \
+         `openssl rand -out {file} 48`"
+    )]
+    ShortTicketMaster {
+        /// Name of the file.
+        file: String,
+        /// Its length.
+        bytes: usize,
+    },
     /// The lowest version is above the highest, or no cipher of an allowed version is allowed.
     #[error(
         "no version of TLS is left: the lowest must not be above the highest, and one of its \

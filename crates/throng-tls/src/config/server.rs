@@ -6,9 +6,13 @@ use rustls::server::{ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiCl
 use rustls::{RootCertStore, ServerConfig};
 
 use super::certificate::{PairResolver, certified_key, is_rsa, parse};
+use super::validity::validity;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
-use crate::handshake::{ECDSA_FLIGHT_US, KeyLogSink, RSA_FLIGHT_US, SecretCatcher, StepClock};
+use crate::handshake::{
+    CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, KeyLogSink, RECORD_US, RSA_FLIGHT_US, SecretCatcher,
+    StepClock,
+};
 use crate::suite::{Suite, TlsVersion};
 use crate::tickets::{TicketMaster, TicketSealer};
 
@@ -63,7 +67,9 @@ impl TlsServerOptions {
 #[derive(Clone)]
 pub struct TlsServerConfig {
     pub(crate) rustls: Arc<ServerConfig>,
-    pub(crate) flight_cost_us: u32,
+    /// Cost of the step that signs, and of the last one.
+    pub(crate) costs_us: [u32; 2],
+    valid_until: Option<u64>,
 }
 
 impl TlsServerConfig {
@@ -78,6 +84,8 @@ impl TlsServerConfig {
         if keys.is_empty() {
             return Err(TlsConfigError::NoPair);
         }
+        let valid_until = keys.iter().flat_map(|key| &key.cert).filter_map(|it| validity(it));
+        let valid_until = valid_until.map(|(_, until)| until).min();
         let has_rsa = keys.iter().any(|key| is_rsa(key));
         let provider = provider(&options.suites);
         let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(StepClock))
@@ -105,8 +113,17 @@ impl TlsServerConfig {
             rustls.ticketer = Arc::new(sealer.ok_or_else(none)?);
             rustls.send_tls13_tickets = 1;
         }
-        let flight_cost_us = if has_rsa { RSA_FLIGHT_US } else { ECDSA_FLIGHT_US };
-        Ok(Self { rustls: Arc::new(rustls), flight_cost_us })
+        let costs_us = [
+            if has_rsa { RSA_FLIGHT_US } else { ECDSA_FLIGHT_US },
+            if options.client_ca.is_some() { CLIENT_CERTIFICATE_US } else { RECORD_US },
+        ];
+        Ok(Self { rustls: Arc::new(rustls), costs_us, valid_until })
+    }
+
+    /// Returns the second of Unix at which the first of the certificates expires; `None` if that
+    /// cannot be read.
+    pub const fn valid_until(&self) -> Option<u64> {
+        self.valid_until
     }
 }
 

@@ -16,10 +16,9 @@ use rustls::{
 use zeroize::Zeroizing;
 
 use super::context::{StepGuard, TrafficSecrets};
-use super::cost;
 use super::failure::HandshakeFailure;
 use crate::TlsError;
-use crate::config::suite_of;
+use crate::config::{suite_of, validity};
 use crate::key_schedule::SECRET_BYTES_MAX;
 use crate::keys::{HalfMaterial, KeyMaterial};
 use crate::suite::{Suite, TlsVersion};
@@ -65,6 +64,8 @@ pub struct Established {
     pub alpn: Option<Vec<u8>>,
     /// The peer showed a certificate, now or when the session that was resumed began.
     pub has_peer_certificate: bool,
+    /// Second of Unix at which the peer's certificate expires, if it showed one.
+    pub peer_valid_until: Option<u64>,
 }
 
 /// Complete handshake.
@@ -117,14 +118,6 @@ impl Backend {
         match &self.machine {
             Machine::Client(client) => client,
             Machine::Server(server) => server,
-        }
-    }
-
-    /// Returns the cost of what follows our flight.
-    pub(super) fn rest_cost_us(&self) -> u32 {
-        match self.machine {
-            Machine::Client(_) => cost::CLIENT_FLIGHT_US,
-            Machine::Server(_) => cost::CLIENT_CERTIFICATE_US,
         }
     }
 
@@ -203,11 +196,14 @@ fn established(common: &CommonState) -> Result<Established, TlsError> {
         Some(HandshakeKind::FullWithHelloRetryRequest) => TlsHandshakeKind::Retried,
         Some(HandshakeKind::Full) | None => TlsHandshakeKind::Full,
     };
+    let chain = common.peer_certificates();
+    let of_peer = chain.and_then(|chain| chain.first()).and_then(|it| validity(it));
     Ok(Established {
         suite: suite.ok_or(TlsError::KeysDiffer)?,
         kind,
         alpn: common.alpn_protocol().map(<[u8]>::to_vec),
-        has_peer_certificate: common.peer_certificates().is_some(),
+        has_peer_certificate: chain.is_some(),
+        peer_valid_until: of_peer.map(|(_, until)| until),
     })
 }
 

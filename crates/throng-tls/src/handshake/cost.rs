@@ -7,8 +7,8 @@ pub(crate) const ECDSA_FLIGHT_US: u32 = 250;
 /// Step of a server that signs with RSA.
 pub(crate) const RSA_FLIGHT_US: u32 = 1_000;
 
-/// Step of a client that checks a chain of certificates.
-pub(crate) const CLIENT_FLIGHT_US: u32 = 300;
+/// Steps of a client: the one that checks a chain of certificates, and what may follow.
+pub(crate) const CLIENT_US: [u32; 2] = [300, RECORD_US];
 
 /// Last step of a server that checks a chain of certificates.
 pub(crate) const CLIENT_CERTIFICATE_US: u32 = 200;

@@ -4,15 +4,19 @@
 //! ticket: no lock, and nothing that cores share but the master.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::digest::{SHA256, digest};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
+use throng_base::input_file::{self, CREDENTIALS_BYTES_MAX};
 use zeroize::Zeroizing;
 
+use crate::config::TlsConfigError;
 use crate::handshake::unix_secs;
 
 /// Master secret of tickets. Servers with the same one resume each other's sessions.
@@ -23,6 +27,24 @@ impl TicketMaster {
     /// Creates a master from 32 bytes that only the servers know.
     pub fn new(secret: [u8; 32]) -> Self {
         Self(Arc::new(Zeroizing::new(secret)))
+    }
+
+    /// Reads a master from a file that the servers share: any at least 32 random bytes, such as
+    /// `openssl rand -out FILE 48` writes.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is shorter.
+    pub fn read(path: &Path) -> Result<Self, TlsConfigError> {
+        let file = || path.display().to_string();
+        let unreadable = |problem: String| TlsConfigError::Unreadable { file: file(), problem };
+        let bytes = input_file::read(path, CREDENTIALS_BYTES_MAX);
+        let bytes = Zeroizing::new(bytes.map_err(|error| unreadable(error.to_string()))?);
+        if bytes.len() < 32 {
+            return Err(TlsConfigError::ShortTicketMaster { file: file(), bytes: bytes.len() });
+        }
+        let mut secret = [0; 32];
+        secret.copy_from_slice(digest(&SHA256, &bytes).as_ref());
+        Ok(Self::new(secret))
     }
 
     /// Creates a random master; `None` if the system has no random bytes.

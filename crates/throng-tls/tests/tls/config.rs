@@ -1,8 +1,8 @@
 //! Configurations, and what is said of wrong ones.
 
 use throng_tls::{
-    CertifiedPair, PemFile, TlsClientConfig, TlsConfigError, TlsServerConfig, TlsServerOptions,
-    TlsVersion,
+    CertifiedPair, PemFile, TicketMaster, TlsClientConfig, TlsConfigError, TlsServerConfig,
+    TlsServerOptions, TlsVersion,
 };
 
 use crate::certificates::{Authority, Options};
@@ -55,6 +55,13 @@ fn mistakes_name_the_file_and_the_remedy() {
     assert_eq!(mistake(&versions), TlsConfigError::NoVersion.to_string());
     let missing = PemFile::read(std::path::Path::new("/nowhere/chain.pem")).err().unwrap();
     assert!(missing.to_string().starts_with("/nowhere/chain.pem cannot be read: "));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tickets");
+    std::fs::write(&path, "too short").unwrap();
+    let short = TicketMaster::read(&path).err().unwrap().to_string();
+    assert!(short.contains("has 9 bytes: a secret for tickets needs 32 random ones"), "{short}");
+    std::fs::write(&path, [9; 48]).unwrap();
+    assert!(TicketMaster::read(&path).is_ok());
     let mut client = Options::new().client;
     client.server_name = "not a name".into();
     let error = TlsClientConfig::new(&client).err().unwrap();

@@ -56,6 +56,8 @@ fn client_certificates_are_checked_in_both_roles() {
         let mut server = Ours::server(&options.server());
         check(&mut client, &mut server, usize::MAX);
         assert!(server.established.unwrap().has_peer_certificate);
+        // The authority's certificates are valid until the year 4096.
+        assert_eq!(client.established.unwrap().peer_valid_until, Some(67_090_118_400));
         let mut theirs = Theirs::server(&server_config(&options));
         check(&mut Ours::client(&options.client(), false), &mut theirs, 22);
         let mut theirs = Theirs::client(&client_config(&options));
