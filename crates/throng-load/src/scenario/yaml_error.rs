@@ -193,6 +193,17 @@ fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
         return None;
     }
     let line = line_at(source, span.start);
+    let opening = |(at, _): (usize, char)| source[..line.start + at].ends_with(':').then_some(at);
+    let brackets =
+        source[line.clone()].char_indices().filter(|(_, sign)| matches!(sign, '{' | '['));
+    if let Some(at) = brackets.take_while(|(at, _)| line.start + at < span.start).find_map(opening)
+    {
+        let at = line.start + at;
+        let key = source[line.start..at].trim_start_matches([' ', '-']);
+        let help = format!("write `{key} {}`", &source[at..at + 1]);
+        let title = format!("a blank is missing after `{key}`");
+        return Some(Diagnostic::new(at..at + 1, title, "part of the name without it").help(help));
+    }
     let (before, text) = source[line.clone()].split_once(": ")?;
     let begin = line.start + before.len() + ": ".len();
     let text = text.trim_end();
