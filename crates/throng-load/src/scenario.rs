@@ -41,6 +41,7 @@ pub(crate) mod step_name;
 mod target;
 mod template;
 mod template_error;
+mod value_bytes;
 pub(crate) mod values;
 mod variable;
 mod variable_names;

@@ -261,6 +261,14 @@ impl Operation {
 }
 
 impl LoadCounters {
+    /// Returns the number of requests that users have sent: messages, pushes and HTTP requests.
+    pub fn requests_begun(&self) -> u64 {
+        // Messages count as begun only where an answer is expected.
+        let others = Operation::messages().filter(|operation| *operation != Operation::Message);
+        let begun = others.filter_map(|operation| Some(operation.counts(self)?.started));
+        self.messages_sent + begun.sum::<u64>()
+    }
+
     /// Returns the number of requests that were answered as expected: messages, pushes and HTTP
     /// requests.
     pub fn requests_answered(&self) -> u64 {
@@ -376,6 +384,8 @@ mod tests {
         for (index, operation) in Operation::ALL.into_iter().enumerate() {
             assert_eq!(operation as usize, index);
             assert_eq!(Operation::named(operation.name()), Some(operation));
+            let is_weighed = Operation::BY_WEIGHT.contains(&operation);
+            assert_eq!(is_weighed, operation != Operation::Tcp, "{operation}: it is a part");
         }
     }
 

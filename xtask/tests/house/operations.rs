@@ -54,9 +54,6 @@ const LISTS: &[(&str, &str)] = &[
     ("crates/throng-import/src/logs/tsung_log/run.rs", "reads the names of tsung's log"),
     ("crates/throng-lab/src/message_window.rs", "has a figure for each of three"),
     ("crates/throng-measure/src/operation.rs", "is the table"),
-    ("crates/throng-load/src/program/op.rs", "says which ops send, and which arrive"),
-    ("crates/throng-load/src/scenario/measured.rs", "has the steps that make each"),
-    ("crates/throng-load/src/scenario/step_name.rs", "has the names of steps"),
     ("crates/throng-report/src/render/progress.rs", "has a part of the line for each"),
     ("crates/throng-report/src/summary/operation_summary.rs", "has the fields of each"),
 ];

@@ -119,13 +119,13 @@ fn each_step_has_an_example_that_all_its_protocols_read() {
                     "  - connect\n  - join: {topic: \"rooms:lobby\"}\n"
                 }
                 "get" | "head" | "post" | "put" | "patch" | "delete" | "options" => "",
-                _ if *protocol == Protocol::Http => "",
+                _ if protocol.opens_itself => "",
                 _ => "  - connect\n",
             };
-            let example = match protocol {
-                Protocol::Phoenix => kind.example.replace("send: ping", "wait: 1s"),
-                Protocol::Http => kind.example.replace("send: ping", "get: /"),
-                Protocol::Tcp | Protocol::Ws => kind.example.to_owned(),
+            let mut own = of_user(*protocol).iter().copied().flatten();
+            let example = match own.any(|own| own.name == "send") {
+                true => kind.example.to_owned(),
+                false => kind.example.replace("send: ping", "wait: 1s"),
             };
             assert!(kind.example.starts_with(kind.name), "{}", kind.name);
             let read = steps(*protocol, &format!("{before}  - {example}\n"));

@@ -205,11 +205,6 @@ counters! {
 }
 
 impl LoadCounters {
-    /// Returns the number of requests that users have sent: messages, pushes and HTTP requests.
-    pub fn requests_begun(&self) -> u64 {
-        self.messages_sent + self.pushes_sent + self.http_started
-    }
-
     /// Returns the number of answers to HTTP requests, whatever their status.
     pub fn http_answers(&self) -> u64 {
         self.http_2xx + self.http_3xx + self.http_4xx + self.http_5xx

@@ -175,7 +175,7 @@ impl Play {
                 ws::input::Answer::Refused(answer, &[]).into()
             }
             "violated" => ws::input::violation(Violation::ResponseInvalid, Some(rest.as_bytes())),
-            "http" => return self.received(now, response(rest)),
+            "http" | "received" => return self.received(now, response(rest)),
             name if name.starts_with("http-of-") => {
                 let ms: u64 = name["http-of-".len()..].parse().expect("the moment of the arrival");
                 let at = Instant::from_nanos(ms * 1_000_000);
