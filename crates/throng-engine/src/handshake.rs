@@ -77,27 +77,43 @@ impl Handshake {
         }
     }
 
-    /// Begins the handshake, if there is a place for it. Returns false if it waits for one.
+    /// Reports whether this turn has work left for the handshake, and the core a place if it has not
+    /// begun. Else it waits in one of the core's queues.
+    fn may_go_on<D: Sockets>(&mut self, io: &mut CoreIo<D>, key: Key) -> bool {
+        let handshakes_max = io.limits.handshakes_max;
+        let handshakes = &mut io.transport().handshakes;
+        let queue = if handshakes.budget.is_spent() {
+            &mut handshakes.deferred
+        } else if self.key.is_none() && handshakes.under_way >= handshakes_max {
+            &mut handshakes.waiting
+        } else {
+            return true;
+        };
+        if !std::mem::replace(&mut self.is_queued, true) {
+            queue.push_back(key);
+        }
+        false
+    }
+
+    /// Begins the handshake if it has not begun.
     fn begin<D: Sockets>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
         fd: &D::Fd,
-    ) -> Result<bool, Errno> {
-        let (now, handshakes_max) = (io.now, io.limits.handshakes_max);
-        let context = io.transport();
-        if context.handshakes.under_way >= handshakes_max {
-            if !std::mem::replace(&mut self.is_queued, true) {
-                context.handshakes.waiting.push_back(key);
-            }
-            return Ok(false);
+    ) -> Result<TransportKey, Errno> {
+        if let Some(transport) = self.key {
+            return Ok(transport);
         }
+        let now = io.now;
+        let context = io.transport();
         context.handshakes.under_way += 1;
         context.counters.handshakes += 1;
         context.sealed.clear();
-        self.key = Some(context.transport.begin(self.role, now, &mut context.sealed));
+        let transport = context.transport.begin(self.role, now, &mut context.sealed);
+        self.key = Some(transport);
         self.send(io, key, fd)?;
-        Ok(true)
+        Ok(transport)
     }
 
     /// Receives once, and gives it to the transport.
@@ -109,18 +125,13 @@ impl Handshake {
         buffer: &mut [u8],
         wants_arrival: bool,
     ) -> Result<Step, Errno> {
-        if self.key.is_none() && !self.begin(io, key, fd)? {
+        if !self.may_go_on(io, key) {
             return Ok(Step::Wait);
         }
-        let Some(transport) = self.key else { return Ok(Step::Wait) };
-        let context = io.transport();
-        if context.handshakes.budget.is_spent() {
-            if !std::mem::replace(&mut self.is_queued, true) {
-                context.handshakes.deferred.push_back(key);
-            }
-            return Ok(Step::Wait);
+        if self.role == TransportRole::Client {
+            self.begin(io, key, fd)?;
         }
-        let kept = context.part_of(key, buffer);
+        let kept = io.transport().part_of(key, buffer);
         let (received, arrival) = match io.recv(fd, &mut buffer[kept..], wants_arrival) {
             Ok((0, _)) => {
                 return Ok(Step::Close(CloseReason::TransportFailed(TransportError::CLOSED)));
@@ -130,6 +141,7 @@ impl Handshake {
             Err(Errno::INTR) => return Ok(Step::GoOn { is_short: false }),
             Err(errno) => return Err(errno),
         };
+        let transport = self.begin(io, key, fd)?;
         let is_short = kept + received < buffer.len();
         io.counters.bytes_received += received as u64;
         let opened = match io.open_records(key, transport, &mut buffer[..kept + received]) {

@@ -57,6 +57,8 @@ impl ToyTransport {
     pub const UNEXPECTED: TransportError = TransportError("record_unexpected");
     /// The peer has given up.
     pub const ALERT: TransportError = TransportError("alert");
+    /// The first byte of an alert.
+    pub const ALERT_BYTE: u8 = ToyRecord::Alert as u8;
     /// Work of a step of the handshake.
     pub const HELLO_WORK_BYTES: usize = 160 << 10;
     /// Bytes before the payload of a record: its kind, its number, its length.
