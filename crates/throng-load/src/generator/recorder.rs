@@ -42,29 +42,12 @@ impl Recorder<'_> {
                 stats.incidents.connect_succeeded(now);
                 self.time_for_class(Operation::Connect, from, timing);
             }
-            Record::HttpConnected { from, timing } => {
-                let protocol = self.place.program.protocol();
-                stats.count_http_connect((from, timing), self.place.class, protocol);
-                stats.incidents.connect_succeeded(now);
-                if protocol.opens_itself {
-                    self.time_for_class(Operation::Connect, from, timing);
-                }
-            }
+            Record::HttpConnected { from, timing } => self.http_connected(from, timing),
             Record::HttpAnswered { status, difference, from, sent, timing } => {
                 // The server cannot answer a request before its connection is established.
                 stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
-                match difference {
-                    None => {
-                        stats.count_done(Operation::Http, from, timing);
-                        self.time_for_class(Operation::Http, from, timing);
-                    }
-                    Some(HttpDifference::Status) => {
-                        stats.statuses.count_unexpected(status);
-                        stats.error_log.note(ErrorName::HttpStatus(status), now);
-                    }
-                    Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
-                }
+                self.http_answered(status, difference, from, timing);
             }
             Record::ConnectFailed { why, is_upgrade } => self.connect_failed(why, is_upgrade),
             Record::ConnectRefused => stats.incidents.connect_refused(now),
@@ -113,6 +96,35 @@ impl Recorder<'_> {
             Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
+        }
+    }
+
+    fn http_connected(&mut self, from: Instant, timing: AnswerTiming) {
+        let protocol = self.place.program.protocol();
+        self.stats.count_http_connect((from, timing), self.place.class, protocol);
+        self.stats.incidents.connect_succeeded(self.now);
+        if protocol.opens_itself {
+            self.time_for_class(Operation::Connect, from, timing);
+        }
+    }
+
+    fn http_answered(
+        &mut self,
+        status: u16,
+        difference: Option<HttpDifference>,
+        from: Instant,
+        timing: AnswerTiming,
+    ) {
+        match difference {
+            None => {
+                self.stats.count_done(Operation::Http, from, timing);
+                self.time_for_class(Operation::Http, from, timing);
+            }
+            Some(HttpDifference::Status) => {
+                self.stats.statuses.count_unexpected(status);
+                self.stats.error_log.note(ErrorName::HttpStatus(status), self.now);
+            }
+            Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
         }
     }
 
