@@ -72,7 +72,7 @@ fn is_zero(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use throng_load::generator::{AddressTally, LimitTally};
-    use throng_measure::StepInterval;
+    use throng_measure::{Operation, StepInterval};
 
     use super::*;
 
@@ -83,6 +83,8 @@ mod tests {
         stats.counters.connects_ok = 7;
         stats.core.turns = 9;
         stats.classes[1].connects_ok = 7;
+        stats.judged_classes = vec![Default::default(); 2];
+        stats.judged_classes[1][Operation::Http].counts.ok = 7;
         stats.errors[2] = 1;
         stats.close_codes = vec![(None, 2), (Some(1000), 3)];
         stats.statuses =

@@ -27,12 +27,6 @@ pub struct ArrivalLatencies {
     pub by_own_clock: u64,
 }
 
-/// Returns the latencies of an operation by the better clock: until the answers arrived if all of
-/// them are there, else until the generator read them.
-pub(crate) fn better_clock<'a>(seen: &'a Histogram, arrived: &'a Histogram) -> &'a Histogram {
-    if arrived.count() == seen.count() { arrived } else { seen }
-}
-
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::arrival::better_clock;
+use crate::better_clock::better_clock;
 use crate::{
     AddressConnects, AnswerGap, ArrivalLatencies, ClassCounters, CoreCounters, CueWaits,
     EarlyClose, ErrorTimes, FollowedAnswers, Histogram, KernelCounters, LatencyStats, LimitUse,

@@ -19,6 +19,7 @@
 
 mod address_connects;
 pub mod arrival;
+mod better_clock;
 mod ceiling;
 mod counters;
 mod cue_waits;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::arrival::better_clock;
+use crate::better_clock::better_clock;
 use crate::operation::OperationCounts;
 use crate::{Histogram, PerOperation};
 

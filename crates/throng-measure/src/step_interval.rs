@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Histogram;
-use crate::arrival::better_clock;
+use crate::better_clock::better_clock;
 
 /// What users did in the steps, or transactions, of one name. Counters are totals since the start,
 /// histograms cover the interval alone.

@@ -16,7 +16,7 @@ use super::incidents::Incidents;
 use super::probe_tally::ProbeTally;
 use super::status_counts::StatusCounts;
 use super::tallies::{AddressTally, CueTally, LimitTally, add_count, add_counts};
-use crate::program::{Protocol, StepIndex};
+use crate::program::{ProgramClass, Protocol, StepIndex};
 use crate::user::{AnswerTiming, ConnectFailure};
 
 /// One core's counters since the start, and its histograms since the previous hand-over.
@@ -78,6 +78,10 @@ pub struct CoreStats {
     /// Gauge: users that rest after an error.
     pub(crate) resting: u64,
 }
+
+/// The place of a class that a threshold is about, and what all users had done before an input of
+/// one of its users.
+pub(super) type BeforeInput = (usize, PerOperation<OperationCounts>);
 
 impl CoreStats {
     /// Creates empty stats.
@@ -196,19 +200,24 @@ impl CoreStats {
         &mut self.probes[index]
     }
 
-    /// Returns how often each operation began and how it ended.
-    pub(super) fn operations(&self) -> PerOperation<OperationCounts> {
-        PerOperation::of(|operation| operation.counts(&self.counters).unwrap_or_default())
+    /// Returns the place of a class that a threshold is about, and what users of all classes have
+    /// done by now.
+    pub(super) fn before(&self, class: &ProgramClass) -> Option<BeforeInput> {
+        class.judged.map(|place| (place, self.operations()))
     }
 
-    /// Counts for a class that a threshold is about what has happened since all users had done
-    /// `before`.
-    pub(super) fn count_for(&mut self, judged: usize, before: &PerOperation<OperationCounts>) {
+    /// Counts for a class that a threshold is about what has happened since `before`.
+    pub(super) fn count_since(&mut self, before: Option<BeforeInput>) {
+        let Some((place, before)) = before else { return };
         let now = self.operations();
-        for (operation, of_class) in self.judged_classes[judged].iter_mut() {
+        for (operation, of_class) in self.judged_classes[place].iter_mut() {
             let grown = now[operation].since(before[operation]);
             of_class.counts = of_class.counts.plus(grown);
         }
+    }
+
+    fn operations(&self) -> PerOperation<OperationCounts> {
+        PerOperation::of(|operation| operation.counts(&self.counters).unwrap_or_default())
     }
 
     /// Records the latency of an operation by both clocks.
@@ -364,7 +373,7 @@ mod tests {
         one.classes[1].connects_ok = 2;
         one.judged_classes = vec![PerOperation::default()];
         one.counters.http_started = 3;
-        one.count_for(0, &PerOperation::default());
+        one.count_since(Some((0, PerOperation::default())));
         one.judged_classes[0][Operation::Http].latency.record_us(1);
         one.errors[3] = 1;
         one.count_close(None);

@@ -43,29 +43,12 @@ impl Recorder<'_> {
                 stats.incidents.connect_succeeded(now);
                 self.time_for_class(Operation::Connect, from, timing);
             }
-            Record::RequestConnected { from, timing } => {
-                let protocol = self.place.program.protocol();
-                stats.count_request_connect((from, timing), self.place.class, protocol);
-                stats.incidents.connect_succeeded(now);
-                if protocol.opens_itself {
-                    self.time_for_class(Operation::Connect, from, timing);
-                }
-            }
+            Record::RequestConnected { from, timing } => self.request_connected(from, timing),
             Record::HttpAnswered { status, difference, from, sent, timing } => {
                 // The server cannot answer a request before its connection is established.
                 stats.incidents.answered(timing.arrived_at(), sent);
                 stats.count_status(status);
-                match difference {
-                    None => {
-                        stats.count_done(Operation::Http, (from, timing), self.place.class);
-                        self.time_for_class(Operation::Http, from, timing);
-                    }
-                    Some(HttpDifference::Status) => {
-                        stats.statuses.count_unexpected(status);
-                        stats.error_log.note(ErrorName::HttpStatus(status), now);
-                    }
-                    Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
-                }
+                self.http_answered(status, difference, from, timing);
             }
             Record::ConnectFailed { why, is_upgrade } => self.connect_failed(why, is_upgrade),
             Record::ConnectRefused => stats.incidents.connect_refused(now),
@@ -114,6 +97,35 @@ impl Recorder<'_> {
             Record::CueOpened { cue } => stats.cue(cue).opened += 1,
             Record::RestBegun => stats.resting += 1,
             Record::RestOver => stats.resting -= 1,
+        }
+    }
+
+    fn request_connected(&mut self, from: Instant, timing: AnswerTiming) {
+        let protocol = self.place.program.protocol();
+        self.stats.count_request_connect((from, timing), self.place.class, protocol);
+        self.stats.incidents.connect_succeeded(self.now);
+        if protocol.opens_itself {
+            self.time_for_class(Operation::Connect, from, timing);
+        }
+    }
+
+    fn http_answered(
+        &mut self,
+        status: u16,
+        difference: Option<HttpDifference>,
+        from: Instant,
+        timing: AnswerTiming,
+    ) {
+        match difference {
+            None => {
+                self.stats.count_done(Operation::Http, (from, timing), self.place.class);
+                self.time_for_class(Operation::Http, from, timing);
+            }
+            Some(HttpDifference::Status) => {
+                self.stats.statuses.count_unexpected(status);
+                self.stats.error_log.note(ErrorName::HttpStatus(status), self.now);
+            }
+            Some(HttpDifference::Body | HttpDifference::Field(_)) => {}
         }
     }
 

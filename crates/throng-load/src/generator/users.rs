@@ -119,8 +119,7 @@ impl Generator {
         let is_followed = user.flags.is_followed();
         let message = if is_followed { input.message() } else { None };
         let (sent_before, before) = (out.len(), AnswerCounts::of(stats));
-        let judged = program.classes()[usize::from(class)].judged;
-        let judged = judged.map(|judged| (judged, stats.operations()));
+        let judged = stats.before(&program.classes()[usize::from(class)]);
         let mut change = ConnectionChange::of(&input);
         let unanswered = (user.unanswered, user.message_from);
         let mut recorder = Recorder { stats, samples, now, place };
@@ -168,9 +167,7 @@ impl Generator {
         };
         let progress = handle(&mut cx, input);
         change.unanswered = [unanswered, (cx.user.unanswered, cx.user.message_from)];
-        if let Some((judged, before)) = judged {
-            stats.count_for(judged, &before);
-        }
+        stats.count_since(judged);
         if is_followed || change.is_opened {
             if let Some(message) = message {
                 let role = AnswerCounts::of(stats).role_since(before);
