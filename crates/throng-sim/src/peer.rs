@@ -1,18 +1,20 @@
 //! Connections that a test makes itself, call by call, to a core of the world.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{ConnectSpec, Errno, SocketClose, Sockets};
-use throng_proto::{Transport, TransportKey, TransportRole, TransportStatus};
+use throng_proto::{SocketTransport, TransportKey, TransportRole, TransportStatus};
 
+use crate::Sim;
 use crate::driver::{SimDriver, SimFd};
 
 /// Client sockets without a core, over the world's transport if it has one. Its handshake goes on
 /// in each call.
 pub struct SimPeers {
     driver: SimDriver<()>,
-    transport: Option<Box<dyn Transport>>,
+    transport: Option<Box<dyn SocketTransport>>,
 }
 
 /// Socket of [`SimPeers`].
@@ -31,7 +33,7 @@ struct PeerRecords {
 }
 
 impl SimPeers {
-    pub(crate) fn new(driver: SimDriver<()>, transport: Option<Box<dyn Transport>>) -> Self {
+    pub(crate) fn new(driver: SimDriver<()>, transport: Option<Box<dyn SocketTransport>>) -> Self {
         Self { driver, transport }
     }
 
@@ -44,6 +46,32 @@ impl SimPeers {
             RefCell::new(PeerRecords { key, unsent, part: Vec::new(), plain: Vec::new() })
         });
         Ok(PeerSocket { fd, records })
+    }
+
+    /// Connects, and runs the world until the transport is open. A plain socket has none, and is
+    /// returned at once.
+    ///
+    /// # Panics
+    /// If it does not open in ten seconds.
+    pub fn open(&mut self, sim: &mut Sim, spec: &ConnectSpec) -> Result<PeerSocket, Errno> {
+        let socket = self.connect(spec)?;
+        for _ in 0..10_000 {
+            let (Some(transport), Some(records)) = (&mut self.transport, &socket.records) else {
+                return Ok(socket);
+            };
+            let records = &mut *records.borrow_mut();
+            if transport.status(records.key) != TransportStatus::Opening {
+                break;
+            }
+            sim.run_for(Duration::from_millis(1));
+            let _ = records.flush(&mut self.driver, &socket.fd);
+            let _ = records.receive(&mut self.driver, &mut **transport, &socket.fd, 1);
+            let _ = records.flush(&mut self.driver, &socket.fd);
+        }
+        let records = socket.records.as_ref().expect("it has a transport").borrow().key;
+        let status = self.transport.as_ref().map(|transport| transport.status(records));
+        assert_eq!(status, Some(TransportStatus::Open), "the handshake does not end");
+        Ok(socket)
     }
 
     /// Sends as much of `bytes` as the socket takes. Records are taken whole.
@@ -142,7 +170,7 @@ impl PeerRecords {
     fn receive(
         &mut self,
         driver: &mut SimDriver<()>,
-        transport: &mut dyn Transport,
+        transport: &mut dyn SocketTransport,
         fd: &SimFd,
         length: usize,
     ) -> Result<usize, Errno> {
