@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use crate::handshake::{Finished, Handshake, TicketReader};
+use crate::handshake::{Handshake, HandshakeKeys, TicketReader};
 use crate::keys::{ConnKeys, Flag, LargeKeys, SmallKeys, Way};
 use crate::places::Places;
 use crate::record::{ContentType, Sealer};
@@ -192,7 +192,7 @@ impl TlsTable {
     }
 
     /// Replaces the handshake of a connection by its keys.
-    pub(crate) fn open_conn(&mut self, key: TlsKey, done: Finished, now: Instant) {
+    pub(crate) fn open_conn(&mut self, key: TlsKey, done: HandshakeKeys, now: Instant) {
         let slot = match done.agreed.suite.needs_large_keys() {
             true => Slot::Large(self.large.insert(LargeKeys::new(&done.agreed, done.is_client))),
             false => Slot::Small(self.small.insert(SmallKeys::new(&done.agreed, done.is_client))),
