@@ -86,6 +86,8 @@ use crate::steps::of_user;
 use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::{Fields, Reader};
+use step::StepMeasure;
+use throng_measure::Operation;
 
 /// A valid scenario.
 #[derive(Clone, Debug)]
@@ -257,8 +259,8 @@ fn read(
     let names = reader.step_names.iter().map(str::to_owned).collect();
     let has_probe = fields.get("probe").is_some();
     let has_others = reader.leaves_out || classes.is_none();
-    let measured = MeasuredWork::of(names, reader.step_kinds.clone(), has_probe, has_others);
-    reader.measured = Some(measured);
+    let (kinds, steps) = (reader.step_kinds.clone(), measured_steps());
+    reader.measured = Some(MeasuredWork::of(names, kinds, steps, has_probe, has_others));
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
     // It uses the values that the steps store, and a topic that they join.
@@ -478,6 +480,16 @@ const CLASS_KEYS: [&str; 5] = ["weight", "load", "user", "on_error", "on_message
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;
+
+/// Returns the steps of all protocols whose time is measured as an operation.
+fn measured_steps() -> Vec<(&'static str, Operation)> {
+    let all = Protocol::ALL.iter().flat_map(|protocol| of_user(*protocol)).copied().flatten();
+    let measured = all.filter_map(|kind| match kind.measured {
+        StepMeasure::As(operation) => Some((kind.name, operation)),
+        StepMeasure::No | StepMeasure::ByName => None,
+    });
+    measured.collect()
+}
 
 #[cfg(test)]
 mod tests;
