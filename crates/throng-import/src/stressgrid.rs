@@ -266,11 +266,11 @@ fn wire(
         (Some(Scheme::Tcp), _) | (None, "tcp") => Wire::Tcp,
         (None | Some(Scheme::Ws), _) if is_ws => Wire::Ws,
         (Some(Scheme::Ws), _) => Wire::Ws,
-        (Some(Scheme::Http), _) if is_ws => {
+        (Some(_), _) if is_ws => {
             let label = "expected a target ws://: the script opens a WebSocket";
             return translator.fail(span, "the target is not one of WebSockets", label);
         }
-        (Some(Scheme::Http), _) => {
+        (Some(_), _) => {
             if !is_http && !scripts.is_empty() {
                 let why = "the script sends no request, and an HTTP device connects with its \
                            first: it opens no connection; for plain TCP, take a target tcp://";

@@ -51,7 +51,7 @@ pub use message::{IncomingMessage, MessagePart, MessagePattern, Pattern};
 pub(crate) use message_rule::MessageRule;
 pub use op::{CloseAction, Frame, Op, Traffic};
 pub(crate) use op::{OpFacts, OpRole, OpSum};
-pub(crate) use protocol_op::ProtocolOp;
+pub(crate) use protocol_op::{ProtocolOp, ProtocolOpEntry};
 pub use step_index::StepIndex;
 pub use step_origin::StepOrigin;
 pub use think_time::{ThinkLaw, ThinkTime};
@@ -63,7 +63,6 @@ pub(crate) use unsendable::UnsendablePart;
 
 use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Duration;
 
 use throng_base::Prng;
@@ -99,7 +98,7 @@ pub struct Program {
     /// Rules of all classes, class after class.
     rules: Vec<MessageRule>,
     topics: Vec<TopicTemplate>,
-    protocol_ops: Vec<Arc<dyn ProtocolOp>>,
+    protocol_ops: Vec<ProtocolOpEntry>,
     probe: Option<Probe>,
     tables: Vec<DataTable>,
     sent_parts: Vec<SentPart>,
@@ -293,7 +292,13 @@ impl Program {
     /// Returns the op at `pc`, if it is one of a protocol.
     pub(crate) fn protocol_op(&self, pc: u32) -> Option<&dyn ProtocolOp> {
         let Op::OfProtocol { index } = self.op(pc) else { return None };
-        Some(&*self.protocol_ops[index as usize])
+        Some(&*self.protocol_ops[index as usize].described)
+    }
+
+    /// Returns what a user does in the op at `pc`, if it is one of a protocol.
+    pub(crate) fn done_by_user(&self, pc: u32) -> Option<&dyn Any> {
+        let Op::OfProtocol { index } = self.op(pc) else { return None };
+        Some(&*self.protocol_ops[index as usize].done_by_user)
     }
 
     /// Returns the op at `pc`, if it is of this type of a protocol.

@@ -12,18 +12,19 @@
 
 /// Gives the rows of all protocols to another macro.
 ///
-/// A row has the protocol and its module, its scheme unless that is another protocol's, and its
-/// session unless another protocol's session reads its bytes. The first protocol of a scheme is the
-/// one of a target for which a scenario names none.
+/// A row has the protocol and its module, its scheme unless that is another protocol's, its session
+/// unless another protocol's session reads its bytes, and over WebSockets the function of its
+/// `input.rs` that takes their messages. The first protocol of a scheme is the one of a target for
+/// which a scenario names none.
 macro_rules! with_protocols {
     ($make:ident) => {
         $make! {
             /// Any bytes over TCP.
             Tcp = tcp, scheme Tcp, session Tcp;
             /// Messages over WebSocket.
-            Ws = ws, scheme Ws, session Ws;
+            Ws = ws, scheme Ws, session Ws, messages message_received;
             /// Phoenix Channels over WebSocket.
-            Phoenix = phoenix;
+            Phoenix = phoenix, messages message_received;
             /// HTTP/1.1 requests.
             Http = http, scheme Http, session Http;
         }
@@ -40,15 +41,14 @@ pub(crate) mod ws;
 
 use std::ops::Deref;
 
-use crate::program::{IncomingMessage, LimitedAction};
+use crate::program::LimitedAction;
 use crate::user::UserSession;
-use crate::user::context::{StepOutcome, UserContext};
-use input::Receiver;
 
 macro_rules! protocols {
     ($(
         $(#[doc = $doc:literal])+
-        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?;
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?
+        $(, messages $read:ident)?;
     )+) => {
         /// Protocol of a connection. It decides the valid steps.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,8 +106,8 @@ pub struct ClientProtocol {
     pub messages: MessageForm,
     /// Creates the session of a new connection, which reads its bytes.
     pub(crate) session: fn() -> UserSession,
-    /// What it makes of a WebSocket; `None` if it has its own bytes on TCP.
-    pub(crate) over_websocket: Option<OverWebSocket>,
+    /// Answer that opens a connection after TCP; `None` if TCP alone opens it.
+    pub handshake: Option<&'static str>,
     /// True if its first request opens the connection: it has no step `connect`.
     pub opens_itself: bool,
     /// Keys of its step `connect`.
@@ -128,15 +128,6 @@ pub struct ClientProtocol {
 
 /// What a user expects whose connection is not established.
 pub(crate) const TCP_CONNECTION: &str = "a TCP connection";
-
-/// What a protocol makes of a WebSocket.
-#[derive(Debug)]
-pub(crate) struct OverWebSocket {
-    /// Handles a message that arrived, which is counted.
-    pub(crate) message_received: fn(&mut dyn Receiver, IncomingMessage<'_>),
-    /// Sends a heartbeat of its own, at the moment that it has set in the session.
-    pub(crate) heartbeat_due: fn(&mut UserContext<'_>) -> StepOutcome,
-}
 
 /// Form of what users send and receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,14 +235,6 @@ impl Protocol {
     /// Returns the scheme of the protocol's targets.
     pub const fn scheme(self) -> Scheme {
         self.row().scheme
-    }
-
-    /// Returns the answer that opens a connection after TCP; `None` if TCP alone opens it.
-    pub const fn handshake(self) -> Option<&'static str> {
-        match self.row().over_websocket {
-            Some(_) => Some(ws::UPGRADED),
-            None => None,
-        }
     }
 
     /// Returns the protocol's name in a scenario.

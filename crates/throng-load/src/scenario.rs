@@ -89,6 +89,8 @@ use crate::steps::of_user;
 use measured::MeasuredWork;
 use node::{Kind, Node};
 use reader::{Fields, Reader};
+use step::StepMeasure;
+use throng_measure::Operation;
 
 /// A valid scenario.
 #[derive(Clone, Debug)]
@@ -272,8 +274,8 @@ fn read(
     let has_probe = fields.get("probe").is_some();
     let has_others = reader.leaves_out || classes.is_none();
     let of_users = classes.iter().flatten().map(|class| class.name.clone()).collect();
-    let kinds = reader.step_kinds.clone();
-    let measured = MeasuredWork::of(names, of_users, kinds, has_probe, has_others);
+    let (kinds, steps) = (reader.step_kinds.clone(), measured_steps());
+    let measured = MeasuredWork::of(names, of_users, kinds, steps, has_probe, has_others);
     reader.measured = Some(measured);
     let thresholds =
         fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
@@ -497,6 +499,16 @@ const CLASS_KEYS: [&str; 5] = ["weight", "load", "user", "on_error", "on_message
 
 /// Keeps the sum of the weights below 2^32 for up to four thousand classes.
 const WEIGHT_MAX: u32 = 1_000_000;
+
+/// Returns the steps of all protocols whose time is measured as an operation.
+fn measured_steps() -> Vec<(&'static str, Operation)> {
+    let all = Protocol::ALL.iter().flat_map(|protocol| of_user(*protocol)).copied().flatten();
+    let measured = all.filter_map(|kind| match kind.measured {
+        StepMeasure::As(operation) => Some((kind.name, operation)),
+        StepMeasure::No | StepMeasure::ByName => None,
+    });
+    measured.collect()
+}
 
 #[cfg(test)]
 mod tests;

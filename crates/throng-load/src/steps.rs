@@ -45,7 +45,8 @@ use crate::scenario::step::StepKind;
 macro_rules! steps_of {
     ($(
         $(#[doc = $doc:literal])+
-        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?;
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?
+        $(, messages $read:ident)?;
     )+) => {
         /// Returns the steps that users of a protocol may take, in the order in which mistakes
         /// name them.

@@ -35,6 +35,7 @@ pub(crate) mod timing;
 pub(crate) mod trace;
 mod transactions;
 pub(crate) mod unasked;
+pub(crate) mod user_op;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_proto::{
-    OpenedRecords, Transport, TransportError, TransportKey, TransportRole, TransportStatus,
+    OpenedRecords, SocketTransport, TransportError, TransportKey, TransportRole, TransportStatus,
 };
 
 use crate::{
@@ -43,7 +43,7 @@ impl TlsTransport {
     }
 }
 
-impl Transport for TlsTransport {
+impl SocketTransport for TlsTransport {
     fn record_bytes_max(&self) -> usize {
         RECORD_BYTES_MAX
     }

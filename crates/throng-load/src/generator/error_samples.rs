@@ -304,7 +304,7 @@ pub(super) fn describe_connect_failure(
         ConnectFailure::Timeout => program.describe_timeout(pc),
         _ => String::new(),
     };
-    let handshake = program.protocol().handshake().filter(|_| is_upgrade);
+    let handshake = program.protocol().handshake.filter(|_| is_upgrade);
     let expected = handshake.unwrap_or(TCP_CONNECTION);
     let got = match why {
         ConnectFailure::Timeout if is_upgrade => {

@@ -1,13 +1,12 @@
 //! What the compiler of a step may do: append ops, and put what they refer to into the tables.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use super::table_index::TableIndexes;
 use super::{
     BytesPattern, Choice, Condition, LimitedAction, Loop, MessagePattern, Op, OpFacts, OpRole,
-    OpSum, Program, Protocol, ProtocolOp, StepIndex, StepOrigin, Template, ThinkTime, Transaction,
-    Turns,
+    OpSum, Program, Protocol, ProtocolOpEntry, StepIndex, StepOrigin, Template, ThinkTime,
+    Transaction, Turns,
 };
 use crate::protocols::phoenix::channel_request::TopicTemplate;
 use crate::protocols::ws::handshake::Handshake;
@@ -174,9 +173,9 @@ impl<'a> Compiler<'a> {
     }
 
     /// Appends an op of a protocol.
-    pub(crate) fn protocol_op(&mut self, op: impl ProtocolOp, facts: OpFacts) {
+    pub(crate) fn protocol_op(&mut self, op: ProtocolOpEntry, facts: OpFacts) {
         let index = self.program.protocol_ops.len() as u32;
-        self.program.protocol_ops.push(Arc::new(op));
+        self.program.protocol_ops.push(op);
         self.push(Op::OfProtocol { index }, facts);
     }
 

@@ -15,7 +15,7 @@ impl Program {
         match self.op(pc) {
             Op::ExpectBytes { pattern, .. } => self.bytes_pattern(pattern).matcher.describe(shown),
             Op::ExpectMessage { pattern, .. } => self.pattern(pattern).describe(shown),
-            Op::Connect { .. } => self.protocol().handshake().unwrap_or(TCP_CONNECTION).to_owned(),
+            Op::Connect { .. } => self.protocol().handshake.unwrap_or(TCP_CONNECTION).to_owned(),
             Op::AwaitCue { cue, .. } => self.cues()[usize::from(cue)].describe(),
             _ => match self.protocol_op(pc) {
                 Some(op) => op.describe(&shown),

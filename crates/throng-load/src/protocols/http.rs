@@ -31,7 +31,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Http,
     messages: MessageForm::Answers,
     session: UserSession::http_client,
-    over_websocket: None,
+    handshake: None,
     opens_itself: true,
     connect_keys: &[],
     limits: &[LimitedAction::Request],

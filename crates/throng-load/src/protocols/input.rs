@@ -8,7 +8,8 @@
 use throng_measure::LoadCounters;
 
 use super::Protocol;
-use crate::program::Program;
+use super::session::UserEvent;
+use crate::program::{IncomingMessage, Program};
 use crate::user::context::{StepOutcome, UserContext};
 use crate::user::{Input, Sample, TraceEvent, User};
 
@@ -43,8 +44,31 @@ pub(crate) trait Receiver {
 macro_rules! inputs {
     ($(
         $(#[doc = $doc:literal])+
-        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?;
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?
+        $(, messages $read:ident)?;
     )+) => {
+        impl UserEvent<'_> {
+            /// Gives the event to its protocol, which gives its user what it is.
+            pub(crate) fn receive(self, receiver: &mut dyn Receiver) {
+                match self {
+                    $( $( Self::$session(event) => {
+                        super::$module::input::received(receiver, event);
+                    } )? )+
+                }
+            }
+        }
+
+        /// Gives a message of a WebSocket, which is counted, to the protocol of the user.
+        pub(super) fn message_received(
+            receiver: &mut dyn Receiver,
+            message: IncomingMessage<'_>,
+        ) {
+            match receiver.program().protocol() {
+                $( $( Protocol::$protocol => super::$module::input::$read(receiver, message), )? )+
+                _ => {}
+            }
+        }
+
         inputs! { @kind "Answer to what a user has asked.",
             ServerAnswer = Answer, answered; $($protocol $module)+ }
         inputs! { @kind "What breaks the rules of a protocol.",

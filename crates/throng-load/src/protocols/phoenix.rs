@@ -16,8 +16,7 @@ mod tests;
 pub(crate) mod topic;
 
 use super::{
-    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, OverWebSocket, Scheme,
-    Starter, ws,
+    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, Scheme, Starter, ws,
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
@@ -29,10 +28,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Ws,
     messages: MessageForm::Events,
     session: UserSession::web_socket,
-    over_websocket: Some(OverWebSocket {
-        message_received: input::message_received,
-        heartbeat_due: heartbeat::due,
-    }),
+    handshake: Some(ws::UPGRADED),
     opens_itself: false,
     connect_keys: &[
         "timeout",

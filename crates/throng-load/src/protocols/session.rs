@@ -5,12 +5,11 @@ use throng_base::Instant;
 use throng_proto::websocket::Scratch;
 use throng_proto::{Input, Session};
 
-use super::input::Receiver;
-
 macro_rules! sessions {
     ($(
         $(#[doc = $doc:literal])+
-        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?;
+        $protocol:ident = $module:ident $(, scheme $scheme:ident)? $(, session $session:ident)?
+        $(, messages $read:ident)?;
     )+) => {
         /// Protocol state of a user's connection. Each connection gets a new one.
         #[derive(Debug, Default)]
@@ -31,17 +30,6 @@ macro_rules! sessions {
                 #[doc = concat!("That of a `UserSession::", stringify!($session), "`.")]
                 $session(<super::$module::session::Session as Session>::Event<'a>),
             )? )+
-        }
-
-        impl UserEvent<'_> {
-            /// Gives the event to its protocol, which gives its user what it is.
-            pub(crate) fn receive(self, receiver: &mut dyn Receiver) {
-                match self {
-                    $( $( Self::$session(event) => {
-                        super::$module::input::received(receiver, event);
-                    } )? )+
-                }
-            }
         }
 
         impl Session for UserSession {

@@ -11,13 +11,12 @@ mod tests;
 pub(crate) mod upgrade;
 
 use super::{
-    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, OverWebSocket, PathPlace,
-    Scheme, SchemeRules, Starter,
+    CalibrationMessages, CalibrationTraffic, ClientProtocol, MessageForm, PathPlace, Scheme,
+    SchemeRules, Starter,
 };
 use crate::held::MESSAGE_BYTES_MAX;
 use crate::program::LimitedAction;
 use crate::user::UserSession;
-use crate::user::context::StepOutcome;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "ws",
@@ -33,10 +32,7 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     scheme: Scheme::Ws,
     messages: MessageForm::Messages,
     session: UserSession::web_socket,
-    over_websocket: Some(OverWebSocket {
-        message_received: input::message_received,
-        heartbeat_due: |_| StepOutcome::Wait,
-    }),
+    handshake: Some(UPGRADED),
     opens_itself: false,
     connect_keys: &["timeout", "path", "query", "headers", "subprotocols", "deflate"],
     limits: &LimitedAction::ALL,

@@ -6,9 +6,7 @@ use throng_base::units::nearest;
 use throng_measure::Operation;
 use throng_report::Threshold;
 
-use super::step::StepMeasure;
-use super::{Diagnostic, Protocol};
-use crate::steps::of_user;
+use super::Diagnostic;
 
 /// What the runs of a scenario measure.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +17,8 @@ pub(crate) struct MeasuredWork {
     classes: Vec<String>,
     /// Kinds of its steps.
     kinds: BTreeSet<&'static str>,
+    /// The steps of all protocols whose time is measured as an operation.
+    measured: Vec<(&'static str, Operation)>,
     has_probe: bool,
     /// Whether it may have steps that are not among these: a `when` leaves them out, or they have
     /// mistakes.
@@ -26,16 +26,18 @@ pub(crate) struct MeasuredWork {
 }
 
 impl MeasuredWork {
-    /// Returns what steps with these names and of these kinds measure. `has_others` says that the
+    /// Returns what steps with these names and of these kinds measure; `measured` are the steps of
+    /// all protocols that an operation is measured by. `has_others` says that the
     /// scenario may have further steps.
     pub(super) fn of(
         names: Vec<String>,
         classes: Vec<String>,
         kinds: BTreeSet<&'static str>,
+        measured: Vec<(&'static str, Operation)>,
         has_probe: bool,
         has_others: bool,
     ) -> Self {
-        Self { names, classes, kinds, has_probe, has_others }
+        Self { names, classes, kinds, measured, has_probe, has_others }
     }
 
     /// Checks that a run measures what `threshold` compares.
@@ -99,7 +101,7 @@ impl MeasuredWork {
             None if work == TURNS.0 => vec![TURNS.1],
             // Messages are of most scenarios.
             None | Some(Operation::Message) => return Ok(()),
-            Some(operation) => steps_of(operation),
+            Some(operation) => self.steps_of(operation),
         };
         let is_done = kinds.iter().any(|kind| self.kinds.contains(kind));
         if self.has_others || is_done || work == PROBED && self.has_probe {
@@ -117,24 +119,23 @@ impl MeasuredWork {
         Diagnostic::new(0..threshold.name().len(), title, label)
     }
 
+    /// Returns the steps whose time is measured as this operation, in the order in which mistakes
+    /// name them.
+    fn steps_of(&self, operation: Operation) -> Vec<&'static str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (name, _) in self.measured.iter().filter(|(_, of)| *of == operation) {
+            if !names.contains(name) {
+                names.push(*name);
+            }
+        }
+        names
+    }
+
     /// Reports whether the users send HTTP requests, and no messages.
     fn has_only_requests(&self) -> bool {
         let does = |kinds: &[&str]| kinds.iter().any(|kind| self.kinds.contains(kind));
-        !self.has_others && does(&steps_of(Operation::Http)) && !does(MESSAGES)
+        !self.has_others && does(&self.steps_of(Operation::Http)) && !does(MESSAGES)
     }
-}
-
-/// Returns the steps whose time is measured as this operation, in the order in which mistakes name
-/// them.
-fn steps_of(operation: Operation) -> Vec<&'static str> {
-    let mut names: Vec<&str> = Vec::new();
-    let all = Protocol::ALL.iter().flat_map(|protocol| of_user(*protocol)).copied().flatten();
-    for kind in all.filter(|kind| kind.measured == StepMeasure::As(operation)) {
-        if !names.contains(&kind.name) {
-            names.push(kind.name);
-        }
-    }
-    names
 }
 
 /// What turns of loops measure, and the step that makes them.

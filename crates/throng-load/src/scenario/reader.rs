@@ -14,7 +14,6 @@ use super::expanded_size::ExpandedSize;
 use super::inputs::ScenarioInputs;
 use super::measured::MeasuredWork;
 use super::node::{Kind, Node};
-use super::step::{StepKind, StepMeasure};
 use super::step_name::{self, StepNames};
 use super::template::{PieceReader, Template};
 use super::template_error::TemplateError;
@@ -121,9 +120,9 @@ impl<'s> Reader<'s> {
 
     /// Begins to read a step of this kind: if such steps may have a name, its fields have a key
     /// `name`, which its reader does not see.
-    pub(super) fn begin_step(&mut self, kind: &StepKind) {
-        self.step_kinds.insert(kind.name);
-        self.named = (kind.measured != StepMeasure::No).then_some((kind.name, None));
+    pub(super) fn begin_step(&mut self, kind: &'static str, may_be_named: bool) {
+        self.step_kinds.insert(kind);
+        self.named = may_be_named.then_some((kind, None));
     }
 
     /// Reports whether the step that is read has a name.

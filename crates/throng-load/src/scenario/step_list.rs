@@ -7,7 +7,7 @@ use super::expanded_size::ExpandedSize;
 use super::flow::Flow;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
-use super::step::{Step, StepForm, StepsOf, check_steps};
+use super::step::{Step, StepForm, StepMeasure, StepsOf, check_steps};
 use crate::program::{LOOPS_MAX, TRANSACTIONS_MAX};
 
 /// Place of a step: what the reader of a loop's body must know.
@@ -177,7 +177,7 @@ fn read_step(
         return None;
     };
     let name_span = span.clone();
-    reader.begin_step(kind);
+    reader.begin_step(kind.name, kind.measured != StepMeasure::No);
     let mistakes_before = reader.mistakes.len();
     let action = match (&kind.form, value) {
         (StepForm::Value(read), Some(value)) => read(reader, value),

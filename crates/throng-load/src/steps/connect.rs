@@ -50,7 +50,7 @@ impl Action for Connect {
 }
 
 fn read(reader: &mut Reader<'_>, value: Option<&Node>) -> Option<Box<dyn Action>> {
-    let over_websocket = reader.protocol.handshake().is_some();
+    let over_websocket = reader.protocol.handshake.is_some();
     let Some(node) = value else {
         let upgrade = over_websocket.then(UpgradeOptions::default);
         return Some(Box::new(Connect { timeout: TIMEOUT_DEFAULT, upgrade }));
@@ -118,7 +118,7 @@ pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
     if let Some(UserWait::RequestConnect { .. }) = cx.user.wait() {
         return cx.protocol_op().map_or(StepOutcome::Wait, |op| op.connected(cx));
     }
-    if cx.protocol().handshake().is_none() {
+    if cx.protocol().handshake.is_none() {
         return succeed(cx);
     }
     let (from, timing) = (cx.user.intended, cx.timing());

@@ -18,3 +18,4 @@ pub(crate) use crate::user::error::ErrorKind;
 pub(crate) use crate::user::failure;
 pub(crate) use crate::user::record::Record;
 pub(crate) use crate::user::state::UserWait;
+pub(crate) use crate::user::user_op::{self, UserOp};

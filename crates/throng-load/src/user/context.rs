@@ -8,11 +8,11 @@ use throng_proto::HeldBudget;
 use super::encoder::{Encoder, as_text};
 use super::error::ErrorKind;
 use super::record::{Record, Sample};
-use super::state::{Link, User, UserWait};
+use super::state::{Link, User};
 use super::timing::AnswerTiming;
 use super::trace::{Payload, TraceEvent};
 use crate::cues::CueWaiters;
-use crate::program::{IncomingMessage, OnError, Op, Program, Protocol, ProtocolOp};
+use crate::program::{IncomingMessage, OnError, Op, Program, Protocol};
 use crate::protocols::phoenix::channels::Channel;
 use crate::protocols::session::UserSession;
 use crate::protocols::ws::handshake::Handshake;
@@ -246,22 +246,6 @@ impl<'a> UserContext<'a> {
     /// Returns the user's present op.
     pub(crate) fn op(&self) -> Op {
         self.rules.program.op(self.user.pc())
-    }
-
-    /// Returns the user's present op, if it is one of a protocol.
-    pub(crate) fn protocol_op(&self) -> Option<&'a dyn ProtocolOp> {
-        self.rules.program.protocol_op(self.user.pc())
-    }
-
-    /// Returns the user's present op, if the user waits for the answer to its request.
-    pub(crate) fn awaited_op(&self) -> Option<&'a dyn ProtocolOp> {
-        matches!(self.user.wait()?, UserWait::Reply { .. }).then(|| self.protocol_op())?
-    }
-
-    /// Returns the request of this type whose answer the user waits for, and its number.
-    pub(crate) fn asked<T: ProtocolOp>(&self) -> Option<(&'a T, u32)> {
-        let UserWait::Reply { number } = self.user.wait()? else { return None };
-        Some((self.rules.program.op_of(self.user.pc())?, number.get()))
     }
 
     /// Reports whether a condition holds for the user.

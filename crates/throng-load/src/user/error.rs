@@ -10,8 +10,6 @@ pub use throng_measure::ErrorKind;
 use throng_measure::error_kind::NO_CODE;
 use throng_proto::websocket::Violation;
 
-use crate::protocols::phoenix::channel_request::ChannelRequestKind;
-
 /// Reason of a failed connect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConnectFailure {
@@ -82,24 +80,6 @@ pub(crate) const fn violation_error(violation: Violation) -> ErrorKind {
     match violation.is_too_large() {
         true => ErrorKind::WebSocketTooLarge,
         false => ErrorKind::WebSocketViolation,
-    }
-}
-
-/// Returns the error of a request that the server refused.
-pub(crate) const fn refusal_error(kind: ChannelRequestKind) -> ErrorKind {
-    match kind {
-        ChannelRequestKind::Join => ErrorKind::JoinRefused,
-        ChannelRequestKind::Push => ErrorKind::PushRefused,
-        ChannelRequestKind::Leave => ErrorKind::LeaveRefused,
-    }
-}
-
-/// Returns the error of a request that the server did not answer in time.
-pub(crate) const fn timeout_error(kind: ChannelRequestKind) -> ErrorKind {
-    match kind {
-        ChannelRequestKind::Join => ErrorKind::JoinTimeout,
-        ChannelRequestKind::Push => ErrorKind::PushTimeout,
-        ChannelRequestKind::Leave => ErrorKind::LeaveTimeout,
     }
 }
 

@@ -60,7 +60,7 @@ fn run(cx: &mut UserContext<'_>, entry: u32) {
                 StepOutcome::Next
             }
             Op::OfProtocol { .. } => {
-                if let Some(op) = cx.rules.program.protocol_op(pc) {
+                if let Some(op) = cx.protocol_op_at(pc) {
                     op.send_of_rule(cx);
                 }
                 StepOutcome::Next

@@ -145,7 +145,7 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
     let from = cx.user.waiting_from(cx.rules.program).unwrap_or(cx.user.intended);
     if wait != ServerWait::Unasked {
         let program = cx.rules.program;
-        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake().is_some();
+        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake.is_some();
         let kind = program.latency_kind_at(cx.user.pc());
         cx.record(Record::Unanswered { kind, is_tcp_part, from });
     }

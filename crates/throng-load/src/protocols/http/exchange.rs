@@ -22,11 +22,12 @@ use crate::user::record::{Record, Sample};
 use crate::user::requests;
 use crate::user::state::{Link, Packed, UserWait};
 use crate::user::trace::Payload;
+use crate::user::user_op::UserOp;
 
 pub(crate) use memory::HttpMemory;
 pub(crate) use response::{answered, unasked, violated};
 
-impl ProtocolOp for HttpRequest {
+impl UserOp for HttpRequest {
     /// Sends a request on the connection that the last one has left, or opens a new one for it.
     fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
         let is_ours = cx.session.http().is_some();
@@ -52,18 +53,6 @@ impl ProtocolOp for HttpRequest {
 
     fn timed_out(&self, cx: &mut UserContext<'_>, _: u32) -> StepOutcome {
         response::timed_out(cx)
-    }
-
-    fn describe(&self, shown: &dyn Fn(&[u8]) -> String) -> String {
-        self.expected.describe(shown)
-    }
-
-    fn timeout(&self) -> Option<Duration> {
-        Some(self.timeout)
-    }
-
-    fn response(&self) -> Option<&MessagePattern> {
-        self.expected.body.as_ref()
     }
 
     fn closed_error(&self) -> ErrorKind {
@@ -123,6 +112,20 @@ impl ProtocolOp for HttpRequest {
         }
         dial(cx, self, (0, true), asked_at);
         StepOutcome::Wait
+    }
+}
+
+impl ProtocolOp for HttpRequest {
+    fn describe(&self, shown: &dyn Fn(&[u8]) -> String) -> String {
+        self.expected.describe(shown)
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.timeout)
+    }
+
+    fn response(&self) -> Option<&MessagePattern> {
+        self.expected.body.as_ref()
     }
 }
 

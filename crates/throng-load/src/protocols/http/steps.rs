@@ -107,7 +107,7 @@ impl Action for Http {
         let latency = Some(Operation::Http);
         let facts =
             OpFacts::of_role(OpRole::Asks { is_replaced: !compiler.protocol().opens_itself });
-        compiler.protocol_op(request, OpFacts { latency, bytes_max, ..facts });
+        compiler.protocol_op(user_op::entry(request), OpFacts { latency, bytes_max, ..facts });
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_measure::ErrorKind;
+
 use crate::program::{Broadcast, MessagePattern, Probe, Template};
 
 /// A request to the server.
@@ -32,6 +34,26 @@ pub(crate) enum ChannelRequestKind {
     Push,
     /// Leaves a topic (`phx_leave`).
     Leave,
+}
+
+impl ChannelRequestKind {
+    /// Returns the error of a request that the server refused.
+    pub(super) const fn refusal_error(self) -> ErrorKind {
+        match self {
+            Self::Join => ErrorKind::JoinRefused,
+            Self::Push => ErrorKind::PushRefused,
+            Self::Leave => ErrorKind::LeaveRefused,
+        }
+    }
+
+    /// Returns the error of a request that the server did not answer in time.
+    pub(super) const fn timeout_error(self) -> ErrorKind {
+        match self {
+            Self::Join => ErrorKind::JoinTimeout,
+            Self::Push => ErrorKind::PushTimeout,
+            Self::Leave => ErrorKind::LeaveTimeout,
+        }
+    }
 }
 
 /// The name of a channel.

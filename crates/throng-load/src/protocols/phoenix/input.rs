@@ -35,7 +35,7 @@ pub(crate) fn channel_end<'a>(end: &'a ChannelEnd<'a>) -> Input<'a> {
 }
 
 /// Gives the user what a message of its WebSocket is.
-pub(super) fn message_received(receiver: &mut dyn Receiver, message: IncomingMessage<'_>) {
+pub(crate) fn message_received(receiver: &mut dyn Receiver, message: IncomingMessage<'_>) {
     let handshake = receiver.user().handshake;
     let decoded = match message {
         IncomingMessage::Text(text) => {

@@ -16,8 +16,8 @@ use crate::program::{
 use crate::steps::send;
 use crate::user::context::{StepOutcome, UserContext};
 use crate::user::encoder::as_text;
-use crate::user::error::{refusal_error, timeout_error};
 use crate::user::record::Sample;
+use crate::user::user_op::{self, UserOp};
 use crate::user::{failure, on_message, requests};
 
 impl ChannelRequest {
@@ -27,11 +27,11 @@ impl ChannelRequest {
         let texts = [compiler.topic_name(self.topic), &self.event, &self.payload];
         let bytes_max = texts.map(Template::bytes_max).iter().sum();
         let facts = OpFacts { latency, bytes_max, ..OpFacts::of_role(OpRole::Neutral) };
-        compiler.protocol_op(self, facts);
+        compiler.protocol_op(user_op::entry(self), facts);
     }
 }
 
-impl ProtocolOp for ChannelRequest {
+impl UserOp for ChannelRequest {
     /// Sends a join, push or leave and waits for its reply.
     fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
         if let Some(flow) = send::check_can_send(cx) {
@@ -81,9 +81,11 @@ impl ProtocolOp for ChannelRequest {
 
     fn timed_out(&self, cx: &mut UserContext<'_>, number: u32) -> StepOutcome {
         cx.user.channels.remove(number);
-        failure::fail_step(cx, timeout_error(self.kind))
+        failure::fail_step(cx, self.kind.timeout_error())
     }
+}
 
+impl ProtocolOp for ChannelRequest {
     fn describe(&self, shown: &dyn Fn(&[u8]) -> String) -> String {
         match (self.awaits_reply, &self.response) {
             (true, Some(rule)) => format!("a reply with status ok and {}", rule.describe(shown)),
@@ -163,13 +165,13 @@ pub(crate) fn reply_received(
     let kind = request.kind;
     let is_ok = &reply.status == "ok";
     if !is_ok {
-        cx.sample(Sample::Refusal(refusal_error(kind), reply));
+        cx.sample(Sample::Refusal(kind.refusal_error(), reply));
     }
     requests::arrived(cx);
     if !is_ok {
         // Of a join; no channel has the ref of another request.
         cx.user.channels.remove(number);
-        return failure::fail_step(cx, refusal_error(kind));
+        return failure::fail_step(cx, kind.refusal_error());
     }
     if let Some(rule) = &request.response
         && let Err(got) = take_response(cx, rule, &reply.response)

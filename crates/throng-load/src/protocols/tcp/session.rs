@@ -4,11 +4,13 @@ use throng_base::Instant;
 use throng_proto::Input;
 use throng_proto::websocket::Scratch;
 
+pub(crate) type Session = ByteStream;
+
 /// A stream of bytes.
 #[derive(Debug)]
-pub struct Session;
+pub struct ByteStream;
 
-impl throng_proto::Session for Session {
+impl throng_proto::Session for ByteStream {
     type Event<'a> = &'a [u8];
     type Scratch = Scratch;
 

@@ -4,9 +4,10 @@ use throng_proto::http::Response;
 use throng_proto::websocket::{ClientEvent, DeflateAgreement, Violation};
 
 use super::ping;
-use super::session::Event;
+use super::session::WebSocketEvent;
 use crate::program::IncomingMessage;
-use crate::protocols::input::{Receiver, ServerAnswer, ServerFault, UnaskedInput};
+use crate::protocols::input::{self, Receiver, ServerAnswer, ServerFault, UnaskedInput};
+use crate::protocols::phoenix::heartbeat;
 use crate::steps::connect;
 use crate::user::context::{StepOutcome, UserAction, UserContext};
 use crate::user::error::ConnectFailure;
@@ -56,21 +57,23 @@ pub(crate) fn violation(violation: Violation, head: Option<&[u8]>) -> Input<'_> 
 }
 
 /// Gives the user what an event of its WebSocket is.
-pub(crate) fn received(receiver: &mut dyn Receiver, event: Event<'_>) {
+pub(crate) fn received(receiver: &mut dyn Receiver, event: WebSocketEvent<'_>) {
     match event {
-        Event::Client(ClientEvent::Text(text)) => count(receiver, IncomingMessage::Text(text)),
-        Event::Client(ClientEvent::Binary(bytes)) => {
+        WebSocketEvent::Client(ClientEvent::Text(text)) => {
+            count(receiver, IncomingMessage::Text(text));
+        }
+        WebSocketEvent::Client(ClientEvent::Binary(bytes)) => {
             count(receiver, IncomingMessage::Binary(bytes));
         }
-        Event::Client(ClientEvent::Ping(_)) => {
+        WebSocketEvent::Client(ClientEvent::Ping(_)) => {
             receiver.trace(TraceEvent::Received(Payload::Control("ping")));
             receiver.trace(TraceEvent::Sent(Payload::Control("pong")));
         }
-        Event::Client(ClientEvent::Pong(payload)) => {
+        WebSocketEvent::Client(ClientEvent::Pong(payload)) => {
             receiver.trace(TraceEvent::Received(Payload::Control("pong")));
             receiver.step(Answer::Pong(payload).into());
         }
-        Event::Client(ClientEvent::Opened { deflate, .. }) => {
+        WebSocketEvent::Client(ClientEvent::Opened { deflate, .. }) => {
             let answer = Payload::Control("HTTP/1.1 101 Switching Protocols");
             receiver.trace(TraceEvent::Received(answer));
             if let Some(agreed) = deflate {
@@ -78,16 +81,20 @@ pub(crate) fn received(receiver: &mut dyn Receiver, event: Event<'_>) {
             }
             receiver.step(Answer::Upgraded(deflate).into());
         }
-        Event::Client(ClientEvent::Refused(answer)) => {
+        WebSocketEvent::Client(ClientEvent::Refused(answer)) => {
             receiver.step(Answer::Refused(answer, &[]).into());
         }
-        Event::Client(ClientEvent::Closed { code, reason }) => {
+        WebSocketEvent::Client(ClientEvent::Closed { code, reason }) => {
             receiver.step(Unasked::Closed(code, reason).into());
         }
-        Event::Client(ClientEvent::Failed(found)) => receiver.step(violation(found, None)),
-        Event::UpgradeViolated(found, head) => receiver.step(violation(found, Some(&head))),
-        Event::UpgradeRefused(answer, body) => receiver.step(Answer::Refused(answer, body).into()),
-        Event::HeartbeatDue => receiver.step(Unasked::HeartbeatDue.into()),
+        WebSocketEvent::Client(ClientEvent::Failed(found)) => receiver.step(violation(found, None)),
+        WebSocketEvent::UpgradeViolated(found, head) => {
+            receiver.step(violation(found, Some(&head)));
+        }
+        WebSocketEvent::UpgradeRefused(answer, body) => {
+            receiver.step(Answer::Refused(answer, body).into());
+        }
+        WebSocketEvent::HeartbeatDue => receiver.step(Unasked::HeartbeatDue.into()),
     }
 }
 
@@ -98,13 +105,11 @@ fn count(receiver: &mut dyn Receiver, message: IncomingMessage<'_>) {
         return;
     }
     receiver.count(|c| c.messages_received += 1);
-    if let Some(over) = &receiver.program().protocol().row().over_websocket {
-        (over.message_received)(receiver, message);
-    }
+    input::message_received(receiver, message);
 }
 
 /// Gives a message to the user, unless it is the delivery of a probe.
-pub(super) fn message_received(receiver: &mut dyn Receiver, message: IncomingMessage<'_>) {
+pub(crate) fn message_received(receiver: &mut dyn Receiver, message: IncomingMessage<'_>) {
     if !receiver.takes_probe(message.bytes()) {
         receiver.step(Input::Message(message));
     }
@@ -132,10 +137,8 @@ pub(crate) fn violated(cx: &mut UserContext<'_>, (violation, head): Fault<'_>) -
 
 pub(crate) fn unasked(cx: &mut UserContext<'_>, unasked: Unasked<'_>) -> StepOutcome {
     match unasked {
-        Unasked::HeartbeatDue => match &cx.protocol().row().over_websocket {
-            Some(over) => (over.heartbeat_due)(cx),
-            None => StepOutcome::Wait,
-        },
+        // Only users of channels set one.
+        Unasked::HeartbeatDue => heartbeat::due(cx),
         Unasked::Closed(..) if is_over(cx) => StepOutcome::Wait,
         Unasked::Closed(..) if cx.user.wait() == Some(UserWait::Close) => {
             cx.act(UserAction::Close);

@@ -49,7 +49,7 @@ impl Action for Ping {
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
         let facts = OpFacts::of_role(OpRole::Pings);
-        compiler.protocol_op(self.clone(), facts);
+        compiler.protocol_op(user_op::entry(self.clone()), facts);
     }
 }
 
@@ -59,7 +59,7 @@ impl Action for Pong {
     }
 
     fn compile(&self, compiler: &mut Compiler<'_>) {
-        compiler.protocol_op(self.clone(), OpFacts::of_role(OpRole::Neutral));
+        compiler.protocol_op(user_op::entry(self.clone()), OpFacts::of_role(OpRole::Neutral));
     }
 }
 
@@ -131,7 +131,7 @@ fn check_length(reader: &mut Reader<'_>, node: &Node, payload: Template) -> Opti
     Some(payload)
 }
 
-impl ProtocolOp for Ping {
+impl UserOp for Ping {
     /// Sends a ping and waits for its pong.
     fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
         if let Some(flow) = send_frame(cx, self.payload.as_ref(), "ping", WebSocketClient::ping) {
@@ -145,7 +145,9 @@ impl ProtocolOp for Ping {
     fn timed_out(&self, cx: &mut UserContext<'_>, _: u32) -> StepOutcome {
         timed_out(cx)
     }
+}
 
+impl ProtocolOp for Ping {
     fn describe(&self, _: &dyn Fn(&[u8]) -> String) -> String {
         "a pong".to_owned()
     }
@@ -155,7 +157,7 @@ impl ProtocolOp for Ping {
     }
 }
 
-impl ProtocolOp for Pong {
+impl UserOp for Pong {
     /// Sends a pong that no ping asked for.
     fn begin(&self, cx: &mut UserContext<'_>) -> StepOutcome {
         if let Some(flow) = send_frame(cx, Some(&self.payload), "pong", WebSocketClient::pong) {
@@ -164,7 +166,9 @@ impl ProtocolOp for Pong {
         cx.user.intended = cx.now;
         StepOutcome::Next
     }
+}
 
+impl ProtocolOp for Pong {
     fn describe(&self, _: &dyn Fn(&[u8]) -> String) -> String {
         "an open connection".to_owned()
     }

@@ -7,18 +7,20 @@ use throng_proto::websocket::{ClientEvent, Scratch, Violation, WebSocketClient};
 
 use crate::user::UserSession;
 
+pub(crate) type Session = WebSocket;
+
 /// A WebSocket with the heartbeat of its user.
 #[derive(Debug)]
-pub struct Session {
+pub struct WebSocket {
     client: WebSocketClient,
-    /// Moment of the next [`Event::HeartbeatDue`]; [`Instant::FAR`] for never, [`Instant::ZERO`]
-    /// once it is due.
+    /// Moment of the next [`WebSocketEvent::HeartbeatDue`]; [`Instant::FAR`] for never,
+    /// [`Instant::ZERO`] once it is due.
     heartbeat_at: Instant,
 }
 
 /// Event of a user's WebSocket.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum WebSocketEvent<'a> {
     /// An event of the client.
     Client(ClientEvent<'a>),
     /// The answer to the upgrade violates the protocol. Holds the first bytes of the answer.
@@ -33,7 +35,7 @@ pub enum Event<'a> {
 impl UserSession {
     /// Creates a WebSocket session before its upgrade.
     pub(crate) fn web_socket() -> Self {
-        Self::Ws(Session { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
+        Self::Ws(WebSocket { client: WebSocketClient::new(), heartbeat_at: Instant::FAR })
     }
 
     /// Returns the WebSocket client, or `None` on another connection.
@@ -44,7 +46,7 @@ impl UserSession {
         }
     }
 
-    /// Sets the moment of the next [`Event::HeartbeatDue`]. Replaces an earlier one.
+    /// Sets the moment of the next [`WebSocketEvent::HeartbeatDue`]. Replaces an earlier one.
     pub(crate) fn set_heartbeat(&mut self, at: Instant) {
         if let Self::Ws(socket) = self {
             socket.heartbeat_at = at;
@@ -52,8 +54,8 @@ impl UserSession {
     }
 }
 
-impl throng_proto::Session for Session {
-    type Event<'a> = Event<'a>;
+impl throng_proto::Session for WebSocket {
+    type Event<'a> = WebSocketEvent<'a>;
     type Scratch = Scratch;
 
     fn next<'a, 'i: 'a>(
@@ -62,22 +64,24 @@ impl throng_proto::Session for Session {
         input: &mut Input<'i>,
         scratch: &'a mut Scratch,
         out: &mut Vec<u8>,
-    ) -> Option<Event<'a>> {
+    ) -> Option<WebSocketEvent<'a>> {
         if self.heartbeat_at == Instant::ZERO {
             self.heartbeat_at = Instant::FAR;
-            return Some(Event::HeartbeatDue);
+            return Some(WebSocketEvent::HeartbeatDue);
         }
         if !self.client.is_in_handshake() {
-            return self.client.next(now, input, scratch, out).map(Event::Client);
+            return self.client.next(now, input, scratch, out).map(WebSocketEvent::Client);
         }
         // The client consumes the head when it finds the violation, so it is copied first.
         let (head, length) = first_bytes(self.client.response_so_far(), input.peek());
         Some(match self.client.next(now, input, scratch, out)? {
             ClientEvent::Failed(violation) => {
-                Event::UpgradeViolated(violation, head[..length].into())
+                WebSocketEvent::UpgradeViolated(violation, head[..length].into())
             }
-            ClientEvent::Refused(answer) => Event::UpgradeRefused(answer, input.take_all()),
-            event => Event::Client(event),
+            ClientEvent::Refused(answer) => {
+                WebSocketEvent::UpgradeRefused(answer, input.take_all())
+            }
+            event => WebSocketEvent::Client(event),
         })
     }
 
@@ -138,7 +142,9 @@ mod tests {
                 let mut piece = piece.to_vec();
                 let mut input = Input::new(&mut piece);
                 match session.next(Instant::ZERO, &mut input, &mut scratch, &mut out)? {
-                    UserEvent::Ws(Event::UpgradeViolated(found, head)) => Some((found, head)),
+                    UserEvent::Ws(WebSocketEvent::UpgradeViolated(found, head)) => {
+                        Some((found, head))
+                    }
                     event => panic!("{event:?}"),
                 }
             });
@@ -161,7 +167,7 @@ mod tests {
         assert!(session.next(at(29), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
         session.handle_timeout(at(30), &mut out);
         let event = session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out);
-        assert!(matches!(event, Some(UserEvent::Ws(Event::HeartbeatDue))));
+        assert!(matches!(event, Some(UserEvent::Ws(WebSocketEvent::HeartbeatDue))));
         assert!(session.next(at(30), &mut Input::new(&mut []), &mut scratch, &mut out).is_none());
         assert_eq!(session.deadline(), Instant::FAR);
     }

@@ -19,7 +19,7 @@ use crate::cues::{CueWaiters, Cues, GroupOpening, ReadyUser};
 use crate::generator::trace_format::{TraceFormat, TraceState};
 use crate::program::{IncomingMessage, Program, RateLimit};
 use crate::protocols::input::Receiver;
-use crate::protocols::ws::session::Event;
+use crate::protocols::ws::session::WebSocketEvent;
 use crate::protocols::{phoenix, ws};
 use crate::scenario::Scenario;
 use crate::schedule::RateClock;
@@ -373,7 +373,10 @@ impl Play {
             let mut scratch = Scratch::default();
             let event = self.session.next(now, &mut input, &mut scratch, &mut Vec::new());
             assert!(
-                matches!(event, Some(UserEvent::Ws(Event::Client(ClientEvent::Opened { .. })))),
+                matches!(
+                    event,
+                    Some(UserEvent::Ws(WebSocketEvent::Client(ClientEvent::Opened { .. })))
+                ),
                 "{event:?}"
             );
             return Some("sent the upgrade".to_owned());
