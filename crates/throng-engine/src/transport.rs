@@ -25,6 +25,8 @@ pub struct TransportCounters {
     pub handshakes: u64,
     /// Handshakes after which the connection was open.
     pub opened: u64,
+    /// Opened connections that resumed an earlier session.
+    pub resumed: u64,
     /// Connections closed because their handshake exceeded `handshake_timeout`.
     pub handshake_timeouts: u64,
     /// Connections closed because the transport failed, during the handshake or later.
@@ -78,6 +80,7 @@ impl TransportContext {
     /// Returns the counters, gauges included.
     pub(crate) fn counters(&self) -> TransportCounters {
         TransportCounters {
+            resumed: self.transport.resumed(),
             under_way: self.handshakes.under_way,
             part_bytes: self.parts.held.used_bytes(),
             ..self.counters

@@ -23,6 +23,11 @@ impl Tally {
         }
     }
 
+    /// Reports whether nothing was counted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Returns the count of `name`.
     pub fn get(&self, name: impl AsRef<str>) -> u64 {
         self.0.get(name.as_ref()).copied().unwrap_or(0)
@@ -86,6 +91,9 @@ pub struct ServerSnapshot {
     pub core: CoreCounters,
     /// Failures of `accept4` by errno.
     pub accept_errors: Tally,
+    /// Connections closed because TLS failed, by the name of the failure.
+    #[serde(skip_serializing_if = "Tally::is_empty")]
+    pub tls_errors: Tally,
     /// Open connections of each core.
     pub open_per_core: Vec<u64>,
     /// CPU time of each core's thread since it began, in microseconds; empty if unknown.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use throng_base::{Instant, Key};
 use throng_driver::{CoreLink, MessagePriority, SocketClose, Sockets};
-use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext};
-use throng_measure::ServerCounters;
+use throng_engine::{AfterClose, App, CloseReason, Conn, CoreContext, TransportCounters};
+use throng_measure::{ServerCounters, Tally};
 use throng_proto::Session;
 
 use crate::acceptor::Acceptor;
@@ -30,6 +30,8 @@ pub struct ServerApp<H: Handler, D: Sockets> {
     handler: H,
     acceptor: Acceptor<D>,
     counters: ServerCounters,
+    /// Connections that their transport ended, by the name of its error.
+    transport_errors: Tally,
     fanout: Fanout,
     /// States of connections without a socket that begin at the end of the turn.
     spawned: Vec<H::State>,
@@ -61,6 +63,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
             spawned: Vec::new(),
             detached_count: 0,
             counters: ServerCounters::default(),
+            transport_errors: Tally::default(),
             drain_queue: Vec::new(),
             inbox: None,
             is_draining: false,
@@ -86,12 +89,14 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
         server.open = self.connections(cx) as u64;
         self.acceptor.report(&mut server);
         self.fanout.report(&mut server);
+        count_transport(&cx.transport_counters(), &mut server);
         cx.catch_panic(|| self.handler.count(&mut server));
         CoreReport {
             core: cx.core(),
             server,
             turns: cx.counters(),
             accept_errors: self.acceptor.errors().to_vec(),
+            transport_errors: self.transport_errors.clone(),
         }
     }
 
@@ -387,7 +392,9 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
                 self.counters.resets += 1;
                 DisconnectReason::Failed(errno)
             }
-            CloseReason::HandshakeTimeout | CloseReason::TransportFailed(_) => {
+            CloseReason::HandshakeTimeout => DisconnectReason::TransportFailed,
+            CloseReason::TransportFailed(error) => {
+                self.transport_errors.add(error.0, 1);
                 DisconnectReason::TransportFailed
             }
             CloseReason::Overflow => DisconnectReason::Overflow,
@@ -404,6 +411,18 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);
         AfterClose::Free
     }
+}
+
+/// Adds the counters of a core's transport.
+fn count_transport(transport: &TransportCounters, server: &mut ServerCounters) {
+    server.tls_handshakes = transport.handshakes;
+    server.tls_opened = transport.opened;
+    server.tls_resumed = transport.resumed;
+    server.tls_handshake_timeouts = transport.handshake_timeouts;
+    server.tls_failures = transport.failures;
+    server.tls_truncated = transport.truncated;
+    server.tls_under_way = transport.under_way as u64;
+    server.tls_part_bytes = transport.part_bytes as u64;
 }
 
 /// Connections notified of the drain in one turn at most, so that their answers are read too.

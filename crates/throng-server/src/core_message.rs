@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use throng_base::Key;
 use throng_driver::{CoreId, CoreLink, Driver, Errno, Listeners, MailboxFull};
-use throng_measure::{CoreCounters, ServerCounters};
+use throng_measure::{CoreCounters, ServerCounters, Tally};
 use throng_pubsub::{Publication, TopicCounts};
 
 use crate::ConnectionId;
@@ -99,6 +99,8 @@ pub struct CoreReport {
     pub turns: CoreCounters,
     /// Errors of accept and of epoll's watches, by errno.
     pub accept_errors: Vec<(Errno, u64)>,
+    /// Connections that their transport ended, by the name of its error.
+    pub transport_errors: Tally,
 }
 
 impl<M> CoreMessage<M> {

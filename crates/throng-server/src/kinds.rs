@@ -34,7 +34,7 @@ pub const KINDS: &[ServerKind] = &[
         name: "chat",
         about: "A chat of one room over WebSockets: every message goes to all clients",
         protocol: ServerProtocol::WebSocket,
-        endpoints: &[("socket", "ws://{listen}/ and any other path")],
+        endpoints: &[("socket", "ws{s}://{listen}/ and any other path")],
         start: chat::start,
     },
     ServerKind {
@@ -42,8 +42,8 @@ pub const KINDS: &[ServerKind] = &[
         about: "Phoenix Channels at /socket, with rooms to try, and a chat page at /",
         protocol: ServerProtocol::Channels,
         endpoints: &[
-            ("page", "http://{listen}/"),
-            ("socket", "ws://{listen}/socket (websocket, longpoll)"),
+            ("page", "http{s}://{listen}/"),
+            ("socket", "ws{s}://{listen}/socket (websocket, longpoll)"),
         ],
         start: channels::start,
     },
@@ -58,7 +58,8 @@ pub struct ServerKind {
     pub about: &'static str,
     /// The protocol that its clients speak.
     pub protocol: ServerProtocol,
-    /// The addresses to connect to, with a label each. `{listen}` stands for the server's address.
+    /// The addresses to connect to, with a label each. `{listen}` stands for the server's address,
+    /// `{s}` for the `s` of a scheme with TLS.
     pub endpoints: &'static [(&'static str, &'static str)],
     /// Starts a server of this kind.
     pub start: StartKind,

@@ -59,6 +59,7 @@ mod server;
 mod shared_handler;
 mod shared_topics;
 mod slot;
+mod tls;
 mod websocket;
 
 pub use any_server::AnyServer;
@@ -84,6 +85,7 @@ pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
+pub use tls::{HTTP_ALPN, tls_transport};
 pub use websocket::{
     Message, Peer, PeerState, WebSocketHandler, WebSocketOptions, WebSockets, publication,
 };

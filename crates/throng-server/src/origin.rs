@@ -48,14 +48,25 @@ pub struct OriginError(String);
 
 impl CheckOrigin {
     /// Reports whether the page that sent `request`, if a page did, may connect. `host` is the
-    /// configured name of the server.
-    pub(crate) fn allows_request(&self, host: Option<&str>, request: &Request<'_>) -> bool {
-        self.allows(request.header("origin"), host, request.header("host"))
+    /// configured name of the server, which speaks TLS if `is_https`.
+    pub(crate) fn allows_request(
+        &self,
+        is_https: bool,
+        host: Option<&str>,
+        request: &Request<'_>,
+    ) -> bool {
+        self.allows(is_https, request.header("origin"), host, request.header("host"))
     }
 
     /// Reports whether a page of `origin` may connect. `host` is the configured name of the server;
     /// `requested` is the request's `host` header.
-    fn allows(&self, origin: Option<&str>, host: Option<&str>, requested: Option<&str>) -> bool {
+    fn allows(
+        &self,
+        is_https: bool,
+        origin: Option<&str>,
+        host: Option<&str>,
+        requested: Option<&str>,
+    ) -> bool {
         let Some(origin) = origin else { return true };
         if *self == Self::Off {
             return true;
@@ -76,9 +87,10 @@ impl CheckOrigin {
             },
             Self::Connection => requested.is_some_and(|requested| {
                 let (host, port) = split_port(requested);
+                let (scheme, standard) = if is_https { ("https", 443) } else { ("http", 80) };
                 let same_port =
-                    page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(80));
-                page.scheme == Some("http") && host.eq_ignore_ascii_case(page.host) && same_port
+                    page.port == Some(port.and_then(|port| port.parse().ok()).unwrap_or(standard));
+                page.scheme == Some(scheme) && host.eq_ignore_ascii_case(page.host) && same_port
             }),
             Self::List(list) => list.iter().any(|allowed| allowed.matches(&page)),
         }
@@ -188,7 +200,7 @@ mod tests {
     #[track_caller]
     fn check(rule: &CheckOrigin, origin: Option<&str>, allowed: bool) {
         let (host, requested) = (Some("example.com"), Some("example.com:4000"));
-        assert_eq!(rule.allows(origin, host, requested), allowed, "{rule:?} and {origin:?}");
+        assert_eq!(rule.allows(false, origin, host, requested), allowed, "{rule:?} and {origin:?}");
     }
 
     #[test]
@@ -215,7 +227,9 @@ mod tests {
         let named = |origin, host| {
             // What the request itself calls the server means nothing then.
             let verdicts = [Some("10.0.0.1"), Some("evil.example"), Some("example.com:4000"), None]
-                .map(|requested| CheckOrigin::Host.allows(Some(origin), Some(host), requested));
+                .map(|requested| {
+                    CheckOrigin::Host.allows(false, Some(origin), Some(host), requested)
+                });
             assert!(verdicts.iter().all(|verdict| *verdict == verdicts[0]));
             verdicts[0]
         };
@@ -236,7 +250,7 @@ mod tests {
     #[test]
     fn without_one_it_is_an_address_or_localhost_and_no_other_name() {
         let allows = |origin: &str, requested: Option<&str>| {
-            CheckOrigin::Host.allows(Some(origin), None, requested)
+            CheckOrigin::Host.allows(false, Some(origin), None, requested)
         };
         for (host, other) in [
             ("127.0.0.1", "127.0.0.2"),
@@ -277,10 +291,22 @@ mod tests {
             check(&CheckOrigin::Connection, Some(origin), allowed);
         }
         assert!(CheckOrigin::Connection.allows(
+            false,
             Some("http://example.com"),
             None,
             Some("example.com")
         ));
+    }
+
+    #[test]
+    fn the_connection_to_a_server_with_tls_has_https_and_its_port() {
+        let allows = |origin, requested| {
+            CheckOrigin::Connection.allows(true, Some(origin), None, Some(requested))
+        };
+        assert!(allows("https://example.com", "example.com"));
+        assert!(allows("https://example.com:4000", "example.com:4000"));
+        assert!(!allows("http://example.com", "example.com"));
+        assert!(!allows("https://example.com:80", "example.com"));
     }
 
     #[test]

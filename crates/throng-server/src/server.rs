@@ -302,6 +302,7 @@ impl<H: Handler> RunningServer<H> {
             snapshot.counters.merge(&report.server);
             snapshot.core.merge(&report.turns);
             snapshot.open_per_core.push(report.server.open);
+            snapshot.tls_errors.merge(&report.transport_errors);
             for (errno, count) in &report.accept_errors {
                 snapshot.accept_errors.add(errno.name(), *count);
             }

@@ -88,6 +88,8 @@ pub struct WebSocketOptions {
     pub check_origin: CheckOrigin,
     /// Name of the server in the addresses of its pages. Default: any address, and `localhost`.
     pub host: Option<String>,
+    /// The connections have TLS, so the addresses of pages begin with `https://`. Default false.
+    pub https: bool,
     /// Compresses messages for clients that offer it. Default false: short messages gain little.
     pub deflate: bool,
     /// Rules for published messages that a slow subscriber cannot take in time.
@@ -257,9 +259,11 @@ impl<W: WebSocketHandler> WebSockets<W> {
 
     /// Opens the WebSocket, or answers why it stays closed.
     fn upgrade(&mut self, conn: &mut Connection<'_, Self>, request: &Request<'_>) {
-        let WebSocketOptions { check_origin, host, deflate, idle_timeout, .. } = &self.options;
+        let WebSocketOptions { check_origin, host, https, deflate, idle_timeout, .. } =
+            &self.options;
         let checked = conn.protocol().check_upgrade(request);
-        let is_allowed = checked.is_ok() && check_origin.allows_request(host.as_deref(), request);
+        let is_allowed =
+            checked.is_ok() && check_origin.allows_request(*https, host.as_deref(), request);
         let refused = match &checked {
             Ok(_) if is_allowed => self.handler.connect(request, &mut conn.state().own).err(),
             Ok(_) => {

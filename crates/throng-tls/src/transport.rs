@@ -74,6 +74,12 @@ impl SocketTransport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
+        if let (TlsRole::Server(_), TlsStatus::Failed(TlsError::NotTls(begin))) =
+            (&self.role, self.table.status(TlsKey(key.0)))
+            && is_http(begin)
+        {
+            out.extend_from_slice(PLAIN_HTTP_ANSWER);
+        }
         OpenedRecords {
             plain_bytes: opened.plain_bytes,
             incomplete_bytes: opened.incomplete_bytes,
@@ -105,7 +111,28 @@ impl SocketTransport for TlsTransport {
     fn forget(&mut self, key: TransportKey) {
         self.table.forget(TlsKey(key.0));
     }
+
+    fn resumed(&self) -> u64 {
+        self.table.counters().handshakes_resumed
+    }
 }
+
+/// Reports whether the first bytes of a client are those of an HTTP request.
+fn is_http(begin: &[u8; 5]) -> bool {
+    let methods = ["GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "CONNECT ", "OPTIONS ", "PATCH "];
+    methods.iter().any(|method| {
+        let bytes = method.len().min(begin.len());
+        begin[..bytes] == method.as_bytes()[..bytes]
+    })
+}
+
+/// Answer to a client that speaks HTTP without TLS.
+const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
+    content-type: text/plain; charset=utf-8\r\n\
+    content-length: 74\r\n\
+    connection: close\r\n\
+    \r\n\
+    This port speaks TLS: the address must begin with `https://` or `wss://`.\n";
 
 /// Bytes that cost as much to open as one microsecond of a handshake's work. Four signatures of
 /// ECDSA, or one of RSA, fill a core's `handshake_work_bytes_max`.

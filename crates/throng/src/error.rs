@@ -6,6 +6,7 @@ use throng_load::run::{LoadError, SetupError};
 use throng_load::scenario::Diagnostics;
 use throng_run::recorder::{Outcome, RecordError};
 use throng_server::StartError;
+use throng_tls::TlsConfigError;
 
 /// The result of a server or a load.
 pub type Result<T = ()> = std::result::Result<T, Error>;
@@ -22,6 +23,9 @@ pub enum Error {
         /// The reason.
         error: io::Error,
     },
+    /// A certificate, a key or an option of TLS is wrong.
+    #[error(transparent)]
+    Tls(TlsConfigError),
     /// The server could not start.
     #[error(transparent)]
     Start(StartError),
@@ -74,6 +78,12 @@ pub enum Error {
 impl From<StartError> for Error {
     fn from(error: StartError) -> Self {
         Self::Start(error)
+    }
+}
+
+impl From<TlsConfigError> for Error {
+    fn from(error: TlsConfigError) -> Self {
+        Self::Tls(error)
     }
 }
 

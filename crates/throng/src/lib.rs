@@ -76,6 +76,14 @@ pub mod bus {
     pub use throng_server::bus::*;
 }
 
+/// Certificates and options of TLS: see [`Server::tls`].
+pub mod tls {
+    pub use throng_server::{HTTP_ALPN, tls_transport};
+    pub use throng_tls::{
+        CertifiedPair, PemFile, Suite, TicketMaster, TlsConfigError, TlsServerOptions, TlsVersion,
+    };
+}
+
 /// Protocols as state machines without input or output.
 pub mod proto {
     pub use throng_proto::*;

@@ -10,9 +10,10 @@ use std::time::Duration;
 use throng_driver::{CoreId, signals};
 use throng_server::channels::{ChannelHandler, Channels};
 use throng_server::{
-    BytesHandler, Handler, RunningServer, ServerOptions, TcpConnection, WebSocketHandler,
-    WebSocketOptions, WebSockets,
+    BytesHandler, HTTP_ALPN, Handler, RunningServer, ServerOptions, TcpConnection,
+    WebSocketHandler, WebSocketOptions, WebSockets, tls_transport,
 };
+use throng_tls::TlsServerOptions;
 
 use crate::{Error, Result};
 
@@ -25,6 +26,7 @@ pub struct Server {
     /// An error is reported by [`Service::start`], so that a server is one statement.
     listen: Result<SocketAddr>,
     options: ServerOptions,
+    tls: Option<TlsServerOptions>,
     drain_timeout: Duration,
 }
 
@@ -50,6 +52,7 @@ impl Server {
                 Error::Address { address, error }
             }),
             options: ServerOptions::default(),
+            tls: None,
             drain_timeout: DRAIN_TIMEOUT,
         }
     }
@@ -74,6 +77,32 @@ impl Server {
     #[must_use]
     pub fn idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.options.idle_timeout = Some(idle_timeout);
+        self
+    }
+
+    /// Puts all connections over TLS. With several certificates, the name that a client asks for
+    /// chooses. WebSockets and channels agree on `http/1.1` where the client offers protocols.
+    ///
+    /// ```
+    /// use std::path::Path;
+    ///
+    /// use throng::Server;
+    /// use throng::tls::{CertifiedPair, PemFile, TicketMaster, TlsConfigError, TlsServerOptions};
+    ///
+    /// fn server() -> Result<Server, TlsConfigError> {
+    ///     let chain = PemFile::read(Path::new("chain.pem"))?;
+    ///     let key = PemFile::read(Path::new("key.pem"))?;
+    ///     let mut tls = TlsServerOptions::new(vec![CertifiedPair { chain, key }]);
+    ///     // Clients that return resume their sessions.
+    ///     tls.tickets = TicketMaster::random();
+    ///     Ok(Server::bind("0.0.0.0:5555").tls(tls))
+    /// }
+    ///
+    /// assert!(server().unwrap_err().to_string().starts_with("chain.pem cannot be read"));
+    /// ```
+    #[must_use]
+    pub fn tls(mut self, options: TlsServerOptions) -> Self {
+        self.tls = Some(options);
         self
     }
 
@@ -117,6 +146,7 @@ impl Server {
         // The handler applies the timeout itself: it sends a close frame first.
         let idle_timeout = self.options.idle_timeout.take();
         options.idle_timeout = options.idle_timeout.or(idle_timeout);
+        options.https |= self.speaks_https();
         self.handler(move |_core| WebSockets::new(options.clone(), make()))
     }
 
@@ -125,6 +155,9 @@ impl Server {
         // As of a WebSocket. A long-poll that waits is not idle.
         if let Some(timeout) = self.options.idle_timeout.take() {
             channels = channels.timeout(timeout);
+        }
+        if self.speaks_https() {
+            channels = channels.https(true);
         }
         let channels = Arc::new(channels);
         self.handler(move |core| channels.handler(core))
@@ -137,6 +170,15 @@ impl Server {
         make: impl Fn(CoreId) -> H + Send + Sync + 'static,
     ) -> Service<H> {
         Service { server: self, make: Box::new(make), on_listening: Box::new(|_| ()) }
+    }
+
+    /// Reports whether the server speaks TLS, with HTTP above it.
+    fn speaks_https(&mut self) -> bool {
+        let Some(tls) = &mut self.tls else { return self.options.transport.is_some() };
+        if tls.alpn.is_empty() {
+            tls.alpn = vec![HTTP_ALPN.to_vec()];
+        }
+        true
     }
 }
 
@@ -168,10 +210,13 @@ impl<H: Handler> Service<H> {
     /// Starts the server and returns at once. It stops when it is dropped.
     ///
     /// # Errors
-    /// The address cannot be listened on, or the cores could not be set up.
+    /// A certificate is wrong, the address cannot be listened on, or the cores could not be set up.
     pub fn start(self) -> Result<RunningServer<H>> {
-        let Self { server: Server { listen, options, .. }, make, on_listening } = self;
-        let options = ServerOptions { listen: listen?, ..options };
+        let Self { server: Server { listen, options, tls, .. }, make, on_listening } = self;
+        let mut options = ServerOptions { listen: listen?, ..options };
+        if let Some(tls) = tls {
+            options.transport = Some(tls_transport(tls)?);
+        }
         let running = RunningServer::start(options, make)?;
         on_listening(running.addr());
         Ok(running)

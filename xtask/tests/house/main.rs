@@ -35,7 +35,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("throng-doctor", &["throng-driver", "throng-report", "throng-machine"]),
     (
         "throng-server",
-        &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver", "throng-bus"],
+        &[
+            "throng-engine",
+            "throng-proto",
+            "throng-tls",
+            "throng-pubsub",
+            "throng-driver",
+            "throng-bus",
+        ],
     ),
     ("throng-load", &["throng-engine", "throng-proto", "throng-driver", "throng-report"]),
     ("throng-bus", &[]),
@@ -84,6 +91,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-run",
             "throng-lab",
             "throng-server",
+            "throng-tls",
             "throng-load",
             "throng-import",
             "throng-machine",
@@ -98,6 +106,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "throng-run",
             "throng-server",
+            "throng-tls",
             "throng-load",
             "throng-machine",
             "throng-doctor",

@@ -5,6 +5,7 @@ mod panics;
 mod shared;
 mod sockets;
 mod text;
+mod tls;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -68,6 +69,8 @@ pub(crate) struct Serve {
     sockets: sockets::Flags,
     #[command(flatten)]
     shared: shared::SharedFlags,
+    #[command(flatten)]
+    tls: tls::TlsFlags,
     /// On shutdown, wait this long for open connections to end
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = quantity::duration)]
     drain_timeout: Duration,
@@ -96,6 +99,8 @@ Examples:
   throng serve pingpong --idle-timeout 90s --sndbuf 16KiB --rcvbuf 16KiB
   throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
   throng serve channels --listen 0.0.0.0:4000 --host chat.example.com --policy drop-oldest
+  throng serve channels --tls-cert chain.pem --tls-key key.pem --listen 0.0.0.0:443
+  throng serve chat --tls-self-signed
   throng serve channels --check-origin //*.example.com --message-max 1MiB --poll-sessions-max 5k
   throng serve channels --listen 10.0.0.2:4000 --bus nats://10.0.0.1:4222 --node two";
 
@@ -106,7 +111,7 @@ impl Serve {
         panics::limit_output();
         let shared = self.shared.topics(self.kind)?;
         let node = shared.as_ref().map(|shared| shared.node.to_string());
-        let server = self.start(shared)?;
+        let (server, tls) = self.start(shared)?;
         let control = ServerControl {
             server: Arc::clone(&server),
             interrupt: interrupt.clone(),
@@ -137,7 +142,11 @@ impl Serve {
         if let Some(node) = &node {
             listening["node"] = json!(node);
         }
-        let mut text = text::listening(&snapshot, self, control.path(), metrics.as_deref());
+        if let Some(tls) = &tls {
+            listening["tls"] = tls.json();
+        }
+        let metrics = metrics.as_deref();
+        let mut text = text::listening(&snapshot, self, control.path(), metrics, tls.as_ref());
         if let Some(node) = &node {
             text.push_str(&format!("\n{}", self.shared.describe(node)));
         }
@@ -180,14 +189,20 @@ impl Serve {
         )))
     }
 
-    fn start(&self, shared: Option<SharedTopics>) -> Result<Arc<dyn AnyServer>, Failure> {
+    fn start(
+        &self,
+        shared: Option<SharedTopics>,
+    ) -> Result<(Arc<dyn AnyServer>, Option<tls::TlsFacts>), Failure> {
+        let mut server = self.options();
+        let tls = self.tls.set(self.kind, &mut server)?;
         let options = KindOptions {
-            server: self.options(),
+            server,
             websocket: self.sockets.websocket(),
             channels: self.sockets.channels(),
             shared,
         };
-        (self.kind.start)(&options).map_err(|error| text::not_started(&error))
+        let server = (self.kind.start)(&options).map_err(|error| text::not_started(&error))?;
+        Ok((server, tls))
     }
 
     fn options(&self) -> ServerOptions {

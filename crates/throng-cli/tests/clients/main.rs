@@ -31,6 +31,7 @@ mod readme;
 mod rules;
 mod schema;
 mod shared_topics;
+mod tls;
 mod tools;
 mod tsung;
 #[path = "../../../throng-server/tests/server/wire.rs"]

@@ -117,5 +117,22 @@ counters! {
         messages_too_large,
         /// Connections closed (413, 414, 431) because a request exceeded its limit.
         requests_too_large,
+        /// Handshakes of TLS that have begun.
+        tls_handshakes,
+        /// Handshakes of TLS after which the connection was open.
+        tls_opened,
+        /// Opened TLS connections that resumed an earlier session.
+        tls_resumed,
+        /// Connections closed because their TLS handshake took too long.
+        tls_handshake_timeouts,
+        /// Connections closed because TLS failed, in the handshake or later; `tls_errors` has the
+        /// names of the failures.
+        tls_failures,
+        /// Open TLS connections whose client ended them without `close_notify`.
+        tls_truncated,
+        /// Gauge: handshakes of TLS that are under way.
+        tls_under_way: gauge,
+        /// Gauge: bytes of TLS records that have arrived in part.
+        tls_part_bytes: gauge,
     }
 }

@@ -159,6 +159,7 @@ impl<W: Write> CsvExport<W> {
         self.row("server.cores", "gauge", "", server.cores)?;
         self.row("server.cores_silent", "gauge", "", server.cores_silent)?;
         self.tally("server.accept_errors", &server.accept_errors)?;
+        self.tally("server.tls_errors", &server.tls_errors)?;
         self.per_core("server.open_per_core", "gauge", "", &server.open_per_core)?;
         self.per_core("server.mailbox_per_core", "gauge", "", &server.mailbox_per_core)?;
         self.per_core("server.cpu_us_per_core", "counter", "us", &server.cpu_us_per_core)?;

@@ -182,6 +182,7 @@ fn every_field_of_an_interval_is_documented() {
         load: Some(load),
         server: Some(ServerSnapshot {
             accept_errors: any_tally(),
+            tls_errors: any_tally(),
             cpu_us_per_core: vec![1],
             mailbox_per_core: vec![1],
             ..Default::default()

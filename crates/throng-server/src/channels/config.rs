@@ -34,6 +34,7 @@ pub(crate) struct Config {
     pub(crate) connect: Arc<ConnectFn>,
     pub(crate) check_origin: CheckOrigin,
     pub(crate) host: Option<String>,
+    pub(crate) https: bool,
     pub(crate) timeout: Duration,
     pub(crate) channels_max: usize,
     pub(crate) name_bytes_max: usize,
@@ -91,6 +92,7 @@ impl Channels {
                 connect: Arc::new(|_| Ok(ConnectGrant::default())),
                 check_origin: CheckOrigin::default(),
                 host: None,
+                https: false,
                 timeout: defaults::TIMEOUT,
                 channels_max: defaults::CHANNELS_MAX,
                 name_bytes_max: defaults::NAME_BYTES_MAX,
@@ -187,6 +189,9 @@ macro_rules! settings {
 settings! {
     /// Sets the pages that may connect. Default: pages of this server's [`host`](Self::host).
     check_origin: CheckOrigin,
+    /// Sets whether the connections have TLS: then the addresses of pages begin with `https://`.
+    /// Default false.
+    https: bool,
     /// Sets the time without received bytes after which a WebSocket is closed with code 1002.
     /// Default 60 s.
     timeout: Duration,

@@ -89,7 +89,7 @@ pub(crate) fn admit<'a>(
 
 /// Reports whether the page that sent the request, if a page did, may connect.
 pub(crate) fn is_origin_allowed(config: &Config, request: &Request<'_>) -> bool {
-    config.check_origin.allows_request(config.host.as_deref(), request)
+    config.check_origin.allows_request(config.https, config.host.as_deref(), request)
 }
 
 /// Subscribes to the broadcasts to the socket's id.

@@ -1,5 +1,6 @@
 //! Configuration of a server.
 
+use std::fmt;
 use std::sync::Arc;
 
 use rustls::server::{ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiClientVerifier};
@@ -60,6 +61,13 @@ impl TlsServerOptions {
             tickets: None,
             key_log: None,
         }
+    }
+}
+
+impl fmt::Debug for TlsServerOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chains: Vec<_> = self.pairs.iter().map(|pair| pair.chain.name()).collect();
+        f.debug_struct("TlsServerOptions").field("chains", &chains).finish_non_exhaustive()
     }
 }
 

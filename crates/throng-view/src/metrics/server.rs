@@ -69,5 +69,7 @@ fn write(out: &mut Families<'_>, server: &ServerSnapshot) -> fmt::Result {
     out.fields("throng_server_core", server.core.fields(), is_no_maximum)?;
     let help = "Failures of accept4 by errno.";
     out.tally("throng_server_accept_errors", help, "errno", &server.accept_errors)?;
+    let help = "Connections closed because TLS failed, by the name of the failure.";
+    out.tally("throng_server_tls_errors", help, "failure", &server.tls_errors)?;
     out.own_process(&server.process)
 }

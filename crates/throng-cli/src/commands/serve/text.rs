@@ -9,6 +9,7 @@ use throng_server::StartError;
 use throng_server::kinds::ServerProtocol;
 
 use super::Serve;
+use super::tls::TlsFacts;
 use crate::Failure;
 
 /// Describes where the server listens, and its limits with the reason for each.
@@ -17,6 +18,7 @@ pub(super) fn listening(
     typed: &Serve,
     control: &Path,
     metrics: Option<&str>,
+    tls: Option<&TlsFacts>,
 ) -> String {
     let ServerSnapshot { listen, handler, accept, cores, connections_max, .. } = snapshot;
     let mut table = Table::new().aligned(&[Align::Left, Align::Left]);
@@ -30,8 +32,12 @@ pub(super) fn listening(
     if typed.kind.protocol >= ServerProtocol::WebSocket {
         row("origins", typed.sockets.origins());
     }
+    let s = if tls.is_some() { "s" } else { "" };
     for (label, address) in typed.kind.endpoints {
-        row(label, address.replace("{listen}", listen));
+        row(label, address.replace("{s}", s).replace("{listen}", listen));
+    }
+    for (label, text) in tls.map(|tls| tls.rows(typed.kind, listen)).unwrap_or_default() {
+        row(label, text);
     }
     row("control", format!("{} (throng ctl count)", control.display()));
     if let Some(url) = metrics {
@@ -107,6 +113,14 @@ pub(super) fn stats(before: &ServerSnapshot, now: &ServerSnapshot, span: Duratio
     let lost = grown.bus_dropped + grown.bus_lost;
     if lost > 0 {
         line += &format!("  {lost} lost on the bus");
+    }
+    if grown.tls_opened > 0 {
+        let (opened, resumed) = (per_second(grown.tls_opened), grown.tls_resumed);
+        line += &format!("  TLS handshakes {opened}, {resumed} resumed");
+    }
+    let failed = grown.tls_failures + grown.tls_handshake_timeouts;
+    if failed > 0 {
+        line += &format!("  {failed} TLS failures");
     }
     if grown.slow_closed > 0 {
         line += &format!("  {} slow readers closed", grown.slow_closed);
