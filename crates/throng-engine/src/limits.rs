@@ -6,9 +6,9 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub struct CoreLimits {
     /// Bytes that may wait for one slow peer. Sealed records that the kernel did not take, of at
-    /// most 16 KiB and their overhead, wait beside them. Two things are exempt: the bytes that one callback
-    /// adds while nothing waits, up to eight times this limit, and one shared frame of any length.
-    /// Default 1 MiB.
+    /// most 16 KiB and their overhead, wait beside them. Two things are exempt: the bytes that one
+    /// callback adds while nothing waits, up to eight times this limit, and one shared frame of any
+    /// length. Default 1 MiB.
     pub pending_bytes_max: usize,
     /// Time that a closing connection has to deliver the bytes that wait. Default 5 s.
     pub drain_timeout: Duration,

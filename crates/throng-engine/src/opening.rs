@@ -60,8 +60,8 @@ impl Handshake {
         }
     }
 
-    /// Reports whether this turn has work left for the handshake, and the core a place if it has not
-    /// begun. Else it waits in one of the core's queues.
+    /// Reports whether this turn has work left for the handshake, and the core a place if it has
+    /// not begun. Else it waits in one of the core's queues.
     fn may_go_on<D: Sockets>(&mut self, io: &mut CoreIo<D>, key: Key) -> bool {
         let handshakes_max = io.limits.handshakes_max;
         let handshakes = &mut io.transport().handshakes;

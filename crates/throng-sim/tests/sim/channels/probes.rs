@@ -95,7 +95,7 @@ users:
   elsewhere: {user: [connect, join: {topic: \"rooms:other\"}, stay]}
 probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
-    check_over_all(10, |sim| {
+    check(10, |sim| {
         sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
         let world = World::start(sim, Script::default(), talk);
         let totals = world.finish(sim, LIMIT);
