@@ -3,10 +3,13 @@
 
 use throng_base::Key;
 use throng_driver::{ConnectSpec, Driver, Interest, SocketClose, Token};
+use throng_proto::{TransportError, TransportKey, TransportRole};
 
 use crate::actions::Actions;
 use crate::entry::SocketState;
+use crate::handshake::Handshake;
 use crate::io::Effect;
+use crate::record_layer::RecordLayer;
 use crate::send::SendError;
 use crate::send_queue::AfterFlush;
 use crate::{App, CloseReason, CoreContext, Deadline};
@@ -45,8 +48,12 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             return self.close_drained(key, reason, how);
         }
         if actions.finish {
+            if let Err(errno) = entry.finish_transport(&mut self.io, key) {
+                let reason = CloseReason::Failed(errno);
+                return self.close_drained(key, reason, SocketClose::Finish);
+            }
             match &mut entry.socket {
-                SocketState::Open(fd) => {
+                SocketState::Open(fd, _) => {
                     if let Err(errno) = self.io.driver.finish(fd) {
                         let reason = CloseReason::Failed(errno);
                         return self.close_drained(key, reason, SocketClose::Finish);
@@ -54,7 +61,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
                 }
                 // The queued bytes leave first.
                 SocketState::Blocked(_, queue) => queue.after_flush = AfterFlush::Finish,
-                SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {}
+                _ => {}
             }
         }
         if actions.remove {
@@ -84,7 +91,9 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     pub(crate) fn resume(&mut self, key: Key) {
         let Some(entry) = self.table.entries.get_mut(key) else { return };
         let reason = match entry.resume(&mut self.io, key) {
-            Ok(None) => return,
+            Ok(None) => {
+                return self.timers.hasten_transport(&mut self.table, key, self.io.now);
+            }
             Ok(Some(reason)) => reason,
             Err(SendError::Socket(errno)) => CloseReason::Failed(errno),
             Err(SendError::SourcePanic) => return self.close_panicked(key),
@@ -98,6 +107,10 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         let Some(entry) = self.table.entries.get_mut(key) else { return };
         let is_orderly = how == SocketClose::Finish
             && matches!(reason, CloseReason::Requested | CloseReason::Finished);
+        // If the peer is gone, the close itself is what is left to do.
+        if is_orderly {
+            let _ = entry.finish_transport(&mut self.io, key);
+        }
         match std::mem::replace(&mut entry.socket, SocketState::Detached) {
             SocketState::Blocked(fd, mut queue) if is_orderly => {
                 queue.after_flush = AfterFlush::Close(reason);
@@ -126,10 +139,22 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         entry.peer_finished = false;
         match std::mem::replace(&mut entry.socket, SocketState::Detached) {
             SocketState::Detached => {}
-            SocketState::Connecting(fd)
-            | SocketState::Open(fd)
-            | SocketState::Blocked(fd, _)
-            | SocketState::Draining(fd, _) => {
+            SocketState::Connecting(fd) | SocketState::Open(fd, RecordLayer { key: None, .. }) => {
+                self.io.driver.close(fd, how);
+            }
+            SocketState::Open(fd, layer) => {
+                self.forget_transport(key, layer.key, reason);
+                self.io.driver.close(fd, how);
+            }
+            SocketState::Blocked(fd, queue) | SocketState::Draining(fd, queue) => {
+                self.forget_transport(key, queue.layer.key, reason);
+                self.io.driver.close(fd, how);
+            }
+            SocketState::Opening(fd, handshake) => {
+                self.io.transport().handshakes.under_way -= usize::from(handshake.key.is_some());
+                self.io.transport().counters.handshake_timeouts +=
+                    u64::from(reason == CloseReason::HandshakeTimeout);
+                self.forget_transport(key, handshake.key, reason);
                 self.io.driver.close(fd, how);
             }
         }
@@ -138,6 +163,24 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         if let Some(key) = self.table.entries.renew(key) {
             self.io.effects.push_back(Effect::Closed(key, reason));
         }
+    }
+
+    /// Forgets the transport of a connection that is being closed.
+    fn forget_transport(&mut self, key: Key, transport: Option<TransportKey>, reason: CloseReason) {
+        let Some(transport) = transport else { return };
+        let context = self.io.transport();
+        if let CloseReason::TransportFailed(error) = reason {
+            context.counters.failures += 1;
+            context.counters.record_timeouts += u64::from(error == TransportError::SLOW_RECORD);
+        }
+        context.forget(key, transport);
+    }
+
+    /// Puts a socket that has just been established into its handshake.
+    pub(crate) fn begin_handshake(&mut self, key: Key, fd: D::Fd, role: TransportRole) {
+        let Some(entry) = self.table.entries.get_mut(key) else { return };
+        entry.socket = SocketState::Opening(fd, Handshake::new(role, &self.io));
+        self.timers.set(&mut self.table, key, self.io.now);
     }
 
     fn connect(&mut self, key: Key, spec: &ConnectSpec) {

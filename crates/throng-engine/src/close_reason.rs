@@ -1,6 +1,7 @@
 //! Reasons why a socket closes.
 
 use throng_driver::Errno;
+use throng_proto::TransportError;
 
 /// Reason why a socket is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +14,11 @@ pub enum CloseReason {
     ConnectFailed(Errno),
     /// A receive or a send failed.
     Failed(Errno),
+    /// The handshake of the transport took longer than `handshake_timeout`. The connection was
+    /// never open.
+    HandshakeTimeout,
+    /// The transport failed: during its handshake, or because of what the peer sent later.
+    TransportFailed(TransportError),
     /// The peer is too slow: more than `pending_bytes_max` bytes wait for it, or it did not take
     /// them within `drain_timeout` after the close.
     Overflow,

@@ -98,14 +98,15 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Sends the out buffer and `bytes` now. Returns how many bytes the kernel took.
     pub fn send_now(&mut self, bytes: &[u8]) -> SendOutcome {
         self.io.out.extend_from_slice(bytes);
-        let before = self.io.counters.bytes_sent;
+        let given = self.entry.socket.pending_bytes() + self.io.out.len();
         if let Err(errno) = self.entry.flush(self.io, self.key) {
             self.actions.close.get_or_insert((CloseReason::Failed(errno), SocketClose::Finish));
+            return SendOutcome { taken: 0, pending: self.entry.socket.pending_bytes() };
         }
-        SendOutcome {
-            taken: (self.io.counters.bytes_sent - before) as usize,
-            pending: self.entry.socket.pending_bytes(),
-        }
+        let pending = self.entry.socket.pending_bytes();
+        // Records are a little longer than what they hold.
+        let taken = if self.is_open() { given.saturating_sub(pending) } else { 0 };
+        SendOutcome { taken, pending }
     }
 
     /// Sends `parts` now, after the out buffer. The queue of a slow peer holds a pointer to a
@@ -172,9 +173,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     pub fn taken_at(&self) -> Instant {
         match &self.entry.socket {
             SocketState::Blocked(_, queue) | SocketState::Draining(_, queue) => queue.taken_at,
-            SocketState::Detached | SocketState::Connecting(_) | SocketState::Open(_) => {
-                Instant::ZERO
-            }
+            _ => Instant::ZERO,
         }
     }
 

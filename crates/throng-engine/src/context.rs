@@ -8,10 +8,12 @@ use throng_driver::{
     CoreId, CoreLink, Driver, Errno, Interest, MailboxFull, MessagePriority, SocketClose, Token,
 };
 use throng_measure::CoreCounters;
+use throng_proto::TransportRole;
 
 use crate::conn::Conn;
 use crate::entry::{Entry, SocketState};
 use crate::io::{CoreIo, Effect};
+use crate::record_layer::RecordLayer;
 use crate::table::EntryTable;
 use crate::timers::TimerQueue;
 use crate::{App, CloseReason, CoreLimits};
@@ -82,7 +84,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         self.table.entries.key_at(index)
     }
 
-    /// Inserts an established socket into the table; [`App::opened`] follows.
+    /// Inserts an established socket into the table; [`App::opened`] follows, after the handshake
+    /// of the core's transport if it has one.
     ///
     /// # Errors
     /// The driver cannot watch the socket (no epoll watches, no memory): returns the socket and the
@@ -98,8 +101,12 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             self.free(key);
             return Err((fd, errno));
         }
+        if self.io.transport.is_some() {
+            self.begin_handshake(key, fd, TransportRole::Server);
+            return Ok(key);
+        }
         if let Some(entry) = self.table.entries.get_mut(key) {
-            entry.socket = SocketState::Open(fd);
+            entry.socket = SocketState::Open(fd, RecordLayer::default());
         }
         self.io.effects.push_back(Effect::Opened(key));
         Ok(key)

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::{Instant, Key, Slab};
 use throng_driver::{CoreLink, Driver, Errno, IoEvent, Ready, SocketClose, Token};
-use throng_proto::{Input, Session};
+use throng_proto::{Input, Session, Transport, TransportKey, TransportRole, TransportStatus};
 
 use crate::actions::Actions;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
@@ -12,13 +12,15 @@ use crate::conn::Conn;
 use crate::deadline::PackedDeadline;
 use crate::entry::{Entry, SocketState};
 use crate::io::{Effect, OUT_KEPT_BYTES};
+use crate::record_layer::RecordLayer;
+use crate::transport::TransportContext;
 use crate::{AfterClose, App, Arrival, CloseReason, CoreContext, CoreLimits, Deadline};
 
 /// Event loop with its connections and its app.
 pub struct Core<D: Driver, A: App<D>> {
-    app: A,
-    cx: CoreContext<D, A>,
-    receive: Box<[u8]>,
+    pub(crate) app: A,
+    pub(crate) cx: CoreContext<D, A>,
+    pub(crate) receive: Box<[u8]>,
     scratch: <A::Session as Session>::Scratch,
     events: Vec<IoEvent>,
     messages: Vec<D::Message>,
@@ -45,6 +47,17 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         core.app.started(&mut core.cx);
         core.run_effects();
         core
+    }
+
+    /// Puts all connections of the core over a transport. Call it before the first turn.
+    pub fn set_transport(&mut self, transport: Box<dyn Transport>) {
+        // A part of a record is in front of what is received next.
+        let bytes_min = 2 * transport.record_bytes_max();
+        if self.receive.len() < bytes_min {
+            self.receive = vec![0; bytes_min].into_boxed_slice();
+        }
+        let context = TransportContext::new(transport, &self.cx.io.limits);
+        self.cx.io.transport = Some(Box::new(context));
     }
 
     /// Runs turns until the app stops the core.
@@ -89,6 +102,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         let io = &self.cx.io;
         // Effects remain only if a test used the context between two turns.
         let is_busy = self.has_messages || !io.ready.is_empty() || !io.effects.is_empty();
+        let is_busy = is_busy || io.transport.as_ref().is_some_and(|it| it.has_work(&io.limits));
         if is_busy || io.stopped {
             return Instant::ZERO;
         }
@@ -139,7 +153,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 if let SocketState::Connecting(fd) =
                     std::mem::replace(&mut entry.socket, SocketState::Detached)
                 {
-                    entry.socket = SocketState::Open(fd);
+                    if self.cx.io.transport.is_some() {
+                        self.cx.begin_handshake(key, fd, TransportRole::Client);
+                        return self.handshake(key, ready.finished);
+                    }
+                    entry.socket = SocketState::Open(fd, RecordLayer::default());
                 }
                 self.call(key, A::opened);
                 // Bytes that arrived with the handshake are read after the effects of `opened`.
@@ -148,7 +166,11 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.receive(key, ready.finished);
                 }
             }
-            SocketState::Open(_) => {
+            SocketState::Opening(..) => {
+                let has_room = ready.writable || ready.error;
+                self.handshake_ready(key, has_room, ready.finished || ready.error);
+            }
+            SocketState::Open(..) => {
                 if ready.readable || ready.error {
                     self.receive(key, ready.finished || ready.error);
                 }
@@ -170,15 +192,16 @@ impl<D: Driver, A: App<D>> Core<D, A> {
 
     /// Receives until nothing is left or the share of work is spent. With `until_again`, a short
     /// read does not mean that nothing is left.
-    fn receive(&mut self, key: Key, until_again: bool) {
+    pub(crate) fn receive(&mut self, key: Key, until_again: bool) {
         let mut share = Budget::new(self.cx.io.limits.connection_work_bytes_max);
         while !share.is_spent() && !self.cx.io.budget.is_spent() {
             let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
             let wants_arrival = self.app.wants_arrival(&entry.state);
             let io = &mut self.cx.io;
-            let fd = match &entry.socket {
-                SocketState::Open(fd) => fd,
-                SocketState::Blocked(fd, _) if A::READS_WHILE_BLOCKED => fd,
+            let (fd, transport) = match &entry.socket {
+                SocketState::Open(fd, layer) => (fd, layer.key),
+                SocketState::Blocked(fd, queue) if A::READS_WHILE_BLOCKED => (fd, queue.layer.key),
+                SocketState::Opening(..) => return self.handshake(key, until_again),
                 SocketState::Blocked(..) => {
                     entry.has_unread = true;
                     return;
@@ -188,6 +211,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             if let Some((length, arrival)) = io.backlog.take(key, &mut self.receive) {
                 io.arrival = arrival;
                 self.run_session(key, length, false, &mut share);
+                if transport.is_some_and(|transport| self.has_ended(key, transport)) {
+                    return;
+                }
                 continue;
             }
             if entry.peer_finished {
@@ -198,9 +224,14 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 return;
             }
-            let received: usize = match io.recv(fd, &mut self.receive, wants_arrival) {
+            let kept = transport.map_or(0, |_| io.transport().part_of(key, &mut self.receive));
+            let buffer = &mut self.receive[kept..];
+            let received: usize = match io.recv(fd, buffer, wants_arrival) {
                 Ok((0, _)) => {
                     entry.peer_finished = true;
+                    if transport.is_some() {
+                        io.transport().counters.truncated += 1;
+                    }
                     return self.call(key, A::finished);
                 }
                 Ok((received, arrival)) => {
@@ -218,13 +249,76 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             if let Some(activity) = &mut io.activity {
                 activity.received(key, received);
             }
-            let is_short = received < self.receive.len();
-            self.run_session(key, received, false, &mut share);
+            let is_short = kept + received < self.receive.len();
+            match transport {
+                None => self.run_session(key, received, false, &mut share),
+                Some(transport) => {
+                    self.receive_records(key, transport, kept + received, &mut share);
+                    if self.has_ended(key, transport) {
+                        return;
+                    }
+                }
+            }
             if is_short && !until_again && !self.cx.io.backlog.holds(key) {
                 return;
             }
         }
         self.cx.defer(key);
+    }
+
+    /// Opens the received records, and gives the session their plaintext.
+    fn receive_records(
+        &mut self,
+        key: Key,
+        transport: TransportKey,
+        received: usize,
+        share: &mut Budget,
+    ) {
+        let Self { cx, receive, .. } = self;
+        let input = &mut receive[..received];
+        let opened = match cx.io.open_records(key, transport, input) {
+            Ok(opened) => opened,
+            Err(reason) => return cx.close_now(key, reason, SocketClose::Finish),
+        };
+        let Some(entry) = cx.table.entries.get_mut(key) else { return };
+        if let Some(layer) = entry.socket.record_layer() {
+            layer.note(&cx.io, opened, received);
+        }
+        if let Err(errno) = entry.send_answers(&mut cx.io, key) {
+            return cx.close_now(key, CloseReason::Failed(errno), SocketClose::Finish);
+        }
+        if opened.incomplete_bytes > 0 {
+            cx.timers.hasten_transport(&mut cx.table, key, cx.io.now);
+        }
+        // What no session sees is work, too.
+        share.spend(received - opened.plain_bytes + opened.work_bytes);
+        cx.io.budget.spend(received - opened.plain_bytes);
+        if opened.plain_bytes > 0 {
+            self.run_session(key, opened.plain_bytes, false, share);
+        }
+    }
+
+    /// Reports whether nothing more can be received over the transport of a connection: the peer
+    /// has finished, which the app learns, or the transport has failed, which closes the
+    /// connection. Plaintext that waits for the session is read first.
+    fn has_ended(&mut self, key: Key, transport: TransportKey) -> bool {
+        let Some(entry) = self.cx.table.entries.get_mut(key) else { return true };
+        if self.cx.io.backlog.holds(key) {
+            return false;
+        }
+        match self.cx.io.transport().transport.status(transport) {
+            TransportStatus::Opening | TransportStatus::Open => return false,
+            TransportStatus::Finished => {
+                if !std::mem::replace(&mut entry.peer_finished, true) {
+                    self.call(key, A::finished);
+                }
+            }
+            TransportStatus::Failed(error) => {
+                let reason = CloseReason::TransportFailed(error);
+                self.cx.close_now(key, reason, SocketClose::Finish);
+            }
+        }
+        true
     }
 
     /// Gives the session the received bytes, or reports its expired deadline; then passes each
@@ -290,7 +384,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 
     /// Calls the app about one connection, unless the app has closed it, then applies its actions.
-    fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
+    pub(crate) fn call(&mut self, key: Key, callback: impl FnOnce(&mut A, &mut Conn<'_, D, A>)) {
         let Self { app, cx, .. } = self;
         let Some(entry) = cx.table.entries.get_mut(key) else { return };
         if entry.socket.is_draining() {
@@ -310,7 +404,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
     }
 
-    fn run_effects(&mut self) {
+    pub(crate) fn run_effects(&mut self) {
         while let Some(effect) = self.cx.io.effects.pop_front() {
             match effect {
                 Effect::Opened(key) => self.call(key, A::opened),
@@ -342,6 +436,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         // A new budget: this turn's events cannot use up the work of connections that wait since
         // the last turn.
         self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
+        self.continue_handshakes();
         for _ in 0..self.cx.io.ready.len() {
             if self.cx.io.budget.is_spent() {
                 return;
@@ -394,6 +489,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     fn timer_due(&mut self, key: Key) {
         let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
         let now = self.cx.io.now;
+        if entry.socket.transport_deadline() <= now && self.transport_timed_out(key, now) {
+            return;
+        }
+        let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
         let is_timeout = entry.session.deadline() <= now
             || matches!(entry.deadline.get(), Deadline::Coarse(moment) if moment <= now);
         if entry.socket.is_live() && is_timeout {
@@ -430,7 +529,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         }
     }
 
-    fn read_clock(&mut self) -> Instant {
+    pub(crate) fn read_clock(&mut self) -> Instant {
         self.cx.io.now = self.cx.io.driver.now();
         self.cx.io.now
     }

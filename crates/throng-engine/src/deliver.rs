@@ -62,14 +62,20 @@ impl<F, S, T> Entry<F, S, T> {
     ) -> Result<DeliveryOutcome, Errno> {
         let bytes_max = io.limits.pending_bytes_max;
         let queued = match &mut self.socket {
-            SocketState::Open(fd) => {
+            SocketState::Open(fd, layer) => {
                 let bytes = &frames.bytes()[frames.span(range.clone())];
-                let taken = send(&mut io.driver, &mut io.counters, fd, bytes)?;
-                io.count_sent(key, taken);
-                if taken == bytes.len() {
+                let (taken, sealed) = match layer.key {
+                    None => {
+                        let taken = send(&mut io.driver, &mut io.counters, fd, bytes)?;
+                        io.count_sent(key, taken);
+                        (taken, Vec::new())
+                    }
+                    Some(transport) => io.send_sealed(key, fd, transport, bytes)?,
+                };
+                if taken == bytes.len() && sealed.is_empty() {
                     return Ok(DeliveryOutcome::Sent);
                 }
-                let mut queue = Box::<SendQueue>::default();
+                let mut queue = SendQueue::behind(sealed);
                 let queued = queue.push_frames(frames, range, taken, lane, bytes_max);
                 if !queue.is_empty() {
                     self.block(io, key, queue)?;
@@ -77,14 +83,12 @@ impl<F, S, T> Entry<F, S, T> {
                 queued
             }
             SocketState::Blocked(_, queue) => {
-                io.counters.pending_bytes -= queue.bytes() as u64;
+                io.counters.pending_bytes -= queue.pending_bytes() as u64;
                 let queued = queue.push_frames(frames, range, 0, lane, bytes_max);
-                io.counters.pending_bytes += queue.bytes() as u64;
+                io.counters.pending_bytes += queue.pending_bytes() as u64;
                 queued
             }
-            SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {
-                return Ok(DeliveryOutcome::Gone);
-            }
+            _ => return Ok(DeliveryOutcome::Gone),
         };
         // No policy queues a frame for which there is no room.
         debug_assert!(!self.overflows(false, bytes_max), "more than {bytes_max} bytes wait");

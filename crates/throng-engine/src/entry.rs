@@ -6,6 +6,8 @@ use throng_proto::Session;
 
 use crate::Deadline;
 use crate::deadline::PackedDeadline;
+use crate::handshake::Handshake;
+use crate::record_layer::RecordLayer;
 use crate::send_queue::SendQueue;
 
 /// Entry of a core's table. State that few connections need at a time is behind one pointer, so an
@@ -62,10 +64,11 @@ impl<F, S: Session, T> Entry<F, S, T> {
     /// session's deadline counts while the entry has a live connection.
     pub(crate) fn deadlines(&self) -> (Instant, Instant) {
         let session = if self.socket.is_live() { self.session.deadline() } else { Instant::FAR };
+        let own = session.min(self.socket.transport_deadline());
         match self.deadline.get() {
-            Deadline::Never => (Instant::FAR, session),
-            Deadline::Coarse(moment) => (Instant::FAR, moment.min(session)),
-            Deadline::Exact(moment) => (moment, session),
+            Deadline::Never => (Instant::FAR, own),
+            Deadline::Coarse(moment) => (Instant::FAR, moment.min(own)),
+            Deadline::Exact(moment) => (moment, own),
         }
     }
 }
@@ -76,8 +79,10 @@ pub(crate) enum SocketState<F> {
     Detached,
     /// The connect is in progress.
     Connecting(F),
+    /// Established; the handshake of its transport is under way, and the app does not know it yet.
+    Opening(F, Box<Handshake>),
     /// Established; the kernel has taken everything that was sent.
-    Open(F),
+    Open(F, RecordLayer),
     /// Established; bytes wait until the kernel takes them.
     Blocked(F, Box<SendQueue>),
     /// Closed by the app; the socket closes when the kernel has taken the bytes that wait.
@@ -89,7 +94,8 @@ impl<F> SocketState<F> {
         match self {
             Self::Detached => None,
             Self::Connecting(fd)
-            | Self::Open(fd)
+            | Self::Opening(fd, _)
+            | Self::Open(fd, _)
             | Self::Blocked(fd, _)
             | Self::Draining(fd, _) => Some(fd),
         }
@@ -97,7 +103,7 @@ impl<F> SocketState<F> {
 
     /// Reports whether the connection is established and not closed.
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self, Self::Open(_) | Self::Blocked(..))
+        matches!(self, Self::Open(..) | Self::Blocked(..))
     }
 
     /// Reports whether the app has closed the connection and bytes still wait. The only callback
@@ -109,8 +115,28 @@ impl<F> SocketState<F> {
     /// Returns how many bytes wait until the kernel takes them.
     pub(crate) fn pending_bytes(&self) -> usize {
         match self {
-            Self::Blocked(_, queue) | Self::Draining(_, queue) => queue.bytes(),
-            Self::Detached | Self::Connecting(_) | Self::Open(_) => 0,
+            Self::Blocked(_, queue) | Self::Draining(_, queue) => queue.pending_bytes(),
+            Self::Detached | Self::Connecting(_) | Self::Opening(..) | Self::Open(..) => 0,
+        }
+    }
+
+    /// Returns the record layer of an established connection; that of a plain one has no key.
+    pub(crate) fn record_layer(&mut self) -> Option<&mut RecordLayer> {
+        match self {
+            Self::Open(_, layer) => Some(layer),
+            Self::Blocked(_, queue) | Self::Draining(_, queue) => Some(&mut queue.layer),
+            Self::Detached | Self::Connecting(_) | Self::Opening(..) => None,
+        }
+    }
+
+    /// Returns when the handshake or a record that has arrived in part is too slow;
+    /// [`Instant::FAR`] for never.
+    pub(crate) fn transport_deadline(&self) -> Instant {
+        match self {
+            Self::Opening(_, handshake) => handshake.deadline,
+            Self::Open(_, layer) => layer.deadline(),
+            // While a peer is slow, its bytes may wait in the kernel.
+            _ => Instant::FAR,
         }
     }
 }
@@ -122,5 +148,6 @@ mod tests {
     #[test]
     fn an_idle_entry_is_small() {
         assert_eq!(size_of::<Entry<i32, (), ()>>(), 48);
+        assert_eq!(size_of::<SocketState<i32>>(), 16, "a transport costs an idle entry nothing");
     }
 }

@@ -11,6 +11,7 @@ use throng_measure::CoreCounters;
 use crate::activity::Activity;
 use crate::arrival::Arrival;
 use crate::budget::{Budget, InputBacklog};
+use crate::transport::TransportContext;
 use crate::{CloseReason, CoreLimits};
 
 /// Part of a core's state that the callback of one connection may use too, beside its own entry.
@@ -33,6 +34,8 @@ pub(crate) struct CoreIo<D> {
     /// What is counted while the core is observed.
     pub(crate) activity: Option<Box<Activity>>,
     pub(crate) limits: CoreLimits,
+    /// None if all connections are plain.
+    pub(crate) transport: Option<Box<TransportContext>>,
     pub(crate) stopped: bool,
 }
 
@@ -60,6 +63,7 @@ impl<D: Sockets> CoreIo<D> {
             counters: CoreCounters::default(),
             activity: None,
             limits,
+            transport: None,
             stopped: false,
         }
     }

@@ -9,6 +9,11 @@
 //! [`Session`](throng_proto::Session) cuts it into events → [`App::event`] → after the callback
 //! returns, its bytes are sent (`send.rs`) and its actions applied (`apply.rs`) → effects on other
 //! connections, until none is left.
+//!
+//! A core may have a [`Transport`](throng_proto::Transport) ([`Core::set_transport`]). Then the path
+//! has two more places: what is received is opened in place before the session reads it, and what
+//! is sent is sealed on its way to the kernel. [`App::opened`] follows when the handshake of the
+//! transport is over. Neither app nor session sees the transport.
 
 mod actions;
 mod activity;
@@ -23,13 +28,16 @@ mod core;
 mod deadline;
 mod deliver;
 mod entry;
+mod handshake;
 mod io;
 mod limits;
 mod observe;
+mod record_layer;
 mod send;
 mod send_queue;
 mod table;
 mod timers;
+mod transport;
 
 pub use activity::{Activity, ConnectionActivity};
 pub use app::{AfterClose, App};
@@ -43,3 +51,4 @@ pub use deliver::DeliveryOutcome;
 pub use limits::CoreLimits;
 pub use observe::BlockedConnection;
 pub use send_queue::{ByteSource, QueueOutcome, SendPart};
+pub use transport::TransportCounters;

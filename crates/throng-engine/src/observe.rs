@@ -9,7 +9,7 @@ use throng_driver::Driver;
 use throng_measure::CoreCounters;
 
 use crate::entry::SocketState;
-use crate::{Activity, App, CoreContext};
+use crate::{Activity, App, CoreContext, TransportCounters};
 
 /// A connection whose peer does not take what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,11 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// turn.
     pub fn totals(&self) -> CoreCounters {
         self.io.counters.clone()
+    }
+
+    /// Returns the counters of the core's transport; zeros without one.
+    pub fn transport_counters(&self) -> TransportCounters {
+        self.io.transport.as_ref().map(|context| context.counters()).unwrap_or_default()
     }
 
     /// Returns how many places the table has: the end of the range for [`Self::blocked_in`].
@@ -76,7 +81,7 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         else {
             return None;
         };
-        let (pending_bytes, since, taken_at) = (queue.bytes(), queue.since, queue.taken_at);
+        let (pending_bytes, since, taken_at) = (queue.pending_bytes(), queue.since, queue.taken_at);
         Some(BlockedConnection { key, pending_bytes, since, taken_at })
     }
 }

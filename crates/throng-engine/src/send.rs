@@ -3,11 +3,14 @@
 use throng_base::Key;
 use throng_driver::{Errno, Interest, Sockets, Token};
 use throng_measure::CoreCounters;
+use throng_proto::TransportKey;
 
 use crate::CloseReason;
 use crate::entry::{Entry, SocketState};
 use crate::io::{CoreIo, Effect, OUT_KEPT_BYTES};
+use crate::record_layer::RecordLayer;
 use crate::send_queue::{AfterFlush, SendQueue, SourcePanic};
+use crate::transport::PIECE_BYTES_MAX;
 
 /// Error that ends the sending of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +32,15 @@ impl<F, S, T> Entry<F, S, T> {
             return Ok(());
         }
         let result = match &mut self.socket {
-            SocketState::Open(fd) => match send(&mut io.driver, &mut io.counters, fd, &io.out) {
+            SocketState::Open(fd, RecordLayer { key: Some(transport), .. }) => {
+                let out = std::mem::take(&mut io.out);
+                let sent = io.send_sealed(key, fd, *transport, &out);
+                let result =
+                    sent.and_then(|(done, sealed)| self.block_rest(io, key, sealed, &out[done..]));
+                io.out = out;
+                result
+            }
+            SocketState::Open(fd, _) => match send(&mut io.driver, &mut io.counters, fd, &io.out) {
                 Ok(taken) if taken == io.out.len() => {
                     io.count_sent(key, taken);
                     Ok(())
@@ -47,10 +58,8 @@ impl<F, S, T> Entry<F, S, T> {
                 io.counters.pending_bytes += io.out.len() as u64;
                 Ok(())
             }
-            // Without an established socket, or after a close, the bytes are dropped.
-            SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {
-                Ok(())
-            }
+            // Without an open connection, or after a close, the bytes are dropped.
+            _ => Ok(()),
         };
         io.out.clear();
         if io.out.capacity() > OUT_KEPT_BYTES {
@@ -68,14 +77,15 @@ impl<F, S, T> Entry<F, S, T> {
         fill: impl FnOnce(&mut SendQueue),
     ) -> Result<(), SendError> {
         match &mut self.socket {
-            SocketState::Open(fd) => {
+            SocketState::Open(fd, layer) => {
                 let mut queue = Box::<SendQueue>::default();
+                queue.layer = *layer;
                 queue.push(&io.out);
                 io.out.clear();
                 fill(&mut queue);
-                io.counters.pending_bytes += queue.bytes() as u64;
+                io.counters.pending_bytes += queue.pending_bytes() as u64;
                 let is_drained = empty_queue(fd, io, key, &mut queue);
-                io.counters.pending_bytes -= queue.bytes() as u64;
+                io.counters.pending_bytes -= queue.pending_bytes() as u64;
                 if is_drained? {
                     return Ok(());
                 }
@@ -83,14 +93,14 @@ impl<F, S, T> Entry<F, S, T> {
                 self.block(io, key, queue).map_err(SendError::Socket)
             }
             SocketState::Blocked(_, queue) => {
-                let before = queue.bytes();
+                let before = queue.pending_bytes();
                 queue.push(&io.out);
                 fill(queue);
-                io.counters.pending_bytes += (queue.bytes() - before) as u64;
+                io.counters.pending_bytes += (queue.pending_bytes() - before) as u64;
                 io.out.clear();
                 Ok(())
             }
-            SocketState::Detached | SocketState::Connecting(_) | SocketState::Draining(..) => {
+            _ => {
                 io.out.clear();
                 Ok(())
             }
@@ -112,15 +122,24 @@ impl<F, S, T> Entry<F, S, T> {
         if !empty_queue(fd, io, key, queue)? {
             return Ok(None);
         }
+        if let (Some(transport), AfterFlush::Close(_) | AfterFlush::Finish) =
+            (queue.layer.key, queue.after_flush)
+        {
+            io.transport().transport.finish(transport, &mut queue.sealed);
+            io.counters.pending_bytes += queue.sealed.len() as u64;
+            if !empty_queue(fd, io, key, queue)? {
+                return Ok(None);
+            }
+        }
         match queue.after_flush {
             AfterFlush::Close(reason) => return Ok(Some(reason)),
             AfterFlush::Finish => io.driver.finish(fd).map_err(SendError::Socket)?,
             AfterFlush::GoOn => {}
         }
-        if let SocketState::Blocked(fd, _) =
+        if let SocketState::Blocked(fd, queue) =
             std::mem::replace(&mut self.socket, SocketState::Detached)
         {
-            self.socket = SocketState::Open(fd);
+            self.socket = SocketState::Open(fd, queue.layer);
         }
         // No event reports bytes that arrived while the core did not read.
         if std::mem::take(&mut self.has_unread)
@@ -140,15 +159,72 @@ impl<F, S, T> Entry<F, S, T> {
         key: Key,
         mut queue: Box<SendQueue>,
     ) -> Result<(), Errno> {
-        let SocketState::Open(fd) = std::mem::replace(&mut self.socket, SocketState::Detached)
-        else {
+        let socket = std::mem::replace(&mut self.socket, SocketState::Detached);
+        let SocketState::Open(fd, layer) = socket else {
             unreachable!("only an open socket becomes blocked");
         };
+        queue.layer = layer;
         queue.since = io.now;
-        io.counters.pending_bytes += queue.bytes() as u64;
+        io.counters.pending_bytes += queue.pending_bytes() as u64;
         let registered = io.driver.reregister(&fd, Token::connection(key), Interest::ReadWrite);
         self.socket = SocketState::Blocked(fd, queue);
         registered
+    }
+
+    /// Blocks the open socket if something is left: `sealed`, then `plain`.
+    fn block_rest<D: Sockets<Fd = F>>(
+        &mut self,
+        io: &mut CoreIo<D>,
+        key: Key,
+        sealed: Vec<u8>,
+        plain: &[u8],
+    ) -> Result<(), Errno> {
+        if sealed.is_empty() {
+            debug_assert!(plain.is_empty(), "the kernel takes more");
+            return Ok(());
+        }
+        let mut queue = SendQueue::behind(sealed);
+        queue.push(plain);
+        self.block(io, key, queue)
+    }
+
+    /// Sends the transport's own answers, which are in its out buffer: behind what is sealed
+    /// already, and before what waits as plaintext.
+    pub(crate) fn send_answers<D: Sockets<Fd = F>>(
+        &mut self,
+        io: &mut CoreIo<D>,
+        key: Key,
+    ) -> Result<(), Errno> {
+        match &mut self.socket {
+            SocketState::Open(fd, _) => {
+                let unsent = io.send_records(key, fd)?;
+                self.block_rest(io, key, unsent, &[])
+            }
+            SocketState::Blocked(_, queue) => {
+                let answers = &mut io.transport().sealed;
+                let count = answers.len();
+                queue.sealed.append(answers);
+                io.counters.pending_bytes += count as u64;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends the sending direction of an open connection's transport. A plain one has nothing to
+    /// say, and bytes that wait are sent before.
+    pub(crate) fn finish_transport<D: Sockets<Fd = F>>(
+        &mut self,
+        io: &mut CoreIo<D>,
+        key: Key,
+    ) -> Result<(), Errno> {
+        let SocketState::Open(_, RecordLayer { key: Some(transport), .. }) = &self.socket else {
+            return Ok(());
+        };
+        let context = io.transport();
+        context.sealed.clear();
+        context.transport.finish(*transport, &mut context.sealed);
+        self.send_answers(io, key)
     }
 }
 
@@ -177,6 +253,19 @@ fn empty_queue<D: Sockets>(
     queue: &mut SendQueue,
 ) -> Result<bool, SendError> {
     loop {
+        if let Some(transport) = queue.layer.key {
+            match empty_sealed(fd, io, key, queue) {
+                Ok(true) => {}
+                ended => return ended.map_err(SendError::Socket),
+            }
+            let made = queue.fill_from_source().map_err(|SourcePanic| SendError::SourcePanic)?;
+            io.counters.pending_bytes += made as u64;
+            if queue.is_empty() {
+                return Ok(true);
+            }
+            seal_next(io, transport, queue);
+            continue;
+        }
         let made = queue.fill_from_source().map_err(|SourcePanic| SendError::SourcePanic)?;
         io.counters.pending_bytes += made as u64;
         if queue.is_empty() {
@@ -205,4 +294,54 @@ fn empty_queue<D: Sockets>(
             Err(errno) => return Err(SendError::Socket(errno)),
         }
     }
+}
+
+/// Seals the next piece of the queue.
+fn seal_next<D: Sockets>(io: &mut CoreIo<D>, transport: TransportKey, queue: &mut SendQueue) {
+    let mut scratch = std::mem::take(&mut io.out);
+    let chunk = queue.chunk(&mut scratch);
+    let piece = &chunk[..chunk.len().min(PIECE_BYTES_MAX)];
+    let (length, mut sealed) = (piece.len(), std::mem::take(&mut io.transport().sealed));
+    sealed.clear();
+    io.transport().transport.seal(transport, piece, &mut sealed);
+    scratch.clear();
+    io.out = scratch;
+    io.counters.pending_bytes += sealed.len() as u64;
+    io.counters.pending_bytes -= length as u64;
+    queue.sealed = sealed;
+    queue.advance(length);
+}
+
+/// Sends the sealed bytes at the front of the queue until the kernel takes no more. Returns true
+/// when none is left.
+fn empty_sealed<D: Sockets>(
+    fd: &D::Fd,
+    io: &mut CoreIo<D>,
+    key: Key,
+    queue: &mut SendQueue,
+) -> Result<bool, Errno> {
+    while !queue.sealed.is_empty() {
+        let (length, sent) = (queue.sealed.len(), io.driver.send(fd, &queue.sealed));
+        match sent {
+            Ok(taken) => {
+                if taken > 0 {
+                    queue.taken_at = io.now;
+                }
+                io.counters.bytes_sent += taken as u64;
+                io.counters.pending_bytes -= taken as u64;
+                io.count_sent(key, taken);
+                if taken < length {
+                    // It waits: it takes no more memory than it needs.
+                    queue.sealed = queue.sealed[taken..].to_vec();
+                    return Ok(false);
+                }
+                queue.sealed.clear();
+                io.transport().sealed = std::mem::take(&mut queue.sealed);
+            }
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(true)
 }

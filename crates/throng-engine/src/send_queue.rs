@@ -11,6 +11,7 @@ use throng_base::Instant;
 use throng_pubsub::{Frames, Lane, Policy};
 
 use crate::CloseReason;
+use crate::record_layer::RecordLayer;
 
 /// Bytes that the kernel has not taken yet, in the order in which they were sent. A shared frame
 /// costs a pointer. A frame that the kernel has taken in part is always finished, whatever the
@@ -19,6 +20,10 @@ use crate::CloseReason;
 pub(crate) struct SendQueue {
     segments: VecDeque<Segment>,
     bytes: usize,
+    /// Sealed bytes in front of the segments. They have their place in the stream of records, so
+    /// they are sent whatever a policy says, and count towards no limit.
+    pub(crate) sealed: Vec<u8>,
+    pub(crate) layer: RecordLayer,
     /// Bytes at the front that count towards no limit: those that one callback or one frame added
     /// to an empty queue, if they alone exceed the limit. This process chose their size, so a peer
     /// that reads them is not closed for it. For a callback, whose bytes this connection alone
@@ -121,14 +126,19 @@ impl SendPart<'_> {
 }
 
 impl SendQueue {
-    /// Returns how many bytes are queued.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
+    /// Creates the queue of a connection, with sealed bytes that the kernel did not take.
+    pub(crate) fn behind(sealed: Vec<u8>) -> Box<Self> {
+        Box::new(Self { sealed, ..Self::default() })
+    }
+
+    /// Returns how many bytes wait until the kernel takes them.
+    pub(crate) const fn pending_bytes(&self) -> usize {
+        self.bytes + self.sealed.len()
     }
 
     /// Reports whether the queue is empty, of sources too.
     pub(crate) fn is_empty(&self) -> bool {
-        self.segments.is_empty()
+        self.segments.is_empty() && self.sealed.is_empty()
     }
 
     /// Reports whether more is queued than `bytes_max` and the exempt bytes.
@@ -209,7 +219,7 @@ impl SendQueue {
     }
 
     /// Adds the frames of `range` as far as the policy of their lane allows. The kernel has taken
-    /// the first `taken` of their bytes already. `bytes_max` is the limit of the whole queue.
+    /// the first `taken` of their bytes already, or they are sealed. `bytes_max` is the limit of the whole queue.
     pub(crate) fn push_frames(
         &mut self,
         frames: &Frames,
@@ -223,7 +233,10 @@ impl SendQueue {
             let span = frames.span(number..number + 1);
             if taken >= span.len() {
                 taken -= span.len();
-                result.sent += 1;
+                // The end of the last frame that is sealed waits.
+                let waits = taken == 0 && !self.sealed.is_empty();
+                result.queued += usize::from(waits);
+                result.sent += usize::from(!waits);
                 continue;
             }
             let is_begun = std::mem::take(&mut taken);
@@ -235,7 +248,7 @@ impl SendQueue {
                 break;
             }
             result.queued += 1;
-            let is_first = self.is_empty();
+            let is_first = self.segments.is_empty();
             self.push_shared(frames.bytes(), rest, lane.id, is_begun > 0);
             if is_first && self.bytes > bytes_max {
                 self.exempt_bytes = self.bytes;
@@ -324,7 +337,7 @@ impl SendQueue {
     /// leave a quarter of the connection's limit to its own answers.
     fn fits(&self, bytes: usize, removed: usize, lane: &Lane, bytes_max: usize) -> bool {
         let (of_lane, of_all) = (self.lane_bytes(lane.id) - removed, self.bytes - removed);
-        if of_all == 0 {
+        if of_all == 0 && self.sealed.is_empty() {
             return true;
         }
         let fits_lane = of_lane == 0

@@ -72,6 +72,20 @@ impl TimerQueue {
         }
     }
 
+    /// Sets the timer of `key` anew if the deadline of its transport is earlier than the timer.
+    pub(crate) fn hasten_transport<F, S: Session, T>(
+        &mut self,
+        table: &mut EntryTable<F, S, T>,
+        key: Key,
+        now: Instant,
+    ) {
+        if let Some(entry) = table.entries.get_mut(key)
+            && entry.socket.transport_deadline() < entry.timer.due()
+        {
+            self.set(table, key, now);
+        }
+    }
+
     /// Cancels the timer of `key`.
     pub(crate) fn cancel<F, S, T>(&mut self, table: &mut EntryTable<F, S, T>, key: Key) {
         if let Some(entry) = table.entries.get_mut(key) {

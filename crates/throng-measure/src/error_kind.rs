@@ -114,6 +114,8 @@ error_kinds! {
         NotConnected = "not_connected" [] NotSent "no connection: an earlier error has closed it";
         /// The kernel closed the connection with another error.
         SocketError = "socket_error" [] Own "an error of the socket";
+        /// The transport failed: its handshake, or a record of the server.
+        TransportFailed = "transport_failed" [] Wrong "no record of the transport";
         /// A fault of throng itself.
         Internal = "internal" [] Own "a fault of throng itself";
         /// The server violated the WebSocket protocol.

@@ -11,9 +11,14 @@ mod input;
 pub mod phoenix;
 mod raw;
 mod session;
+mod transport;
 pub mod websocket;
 
 pub use held::{HeldBudget, HeldTooMuch};
 pub use input::Input;
 pub use raw::Raw;
 pub use session::Session;
+pub use transport::{
+    OpenedRecords, Transport, TransportError, TransportFactory, TransportKey, TransportRole,
+    TransportStatus,
+};

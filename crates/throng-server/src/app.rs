@@ -176,7 +176,12 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
     fn notify_draining(&mut self, cx: &mut CoreContext<D, Self>) {
         let kept = self.drain_queue.len().saturating_sub(DRAINED_OF_TURN);
         for key in self.drain_queue.split_off(kept) {
-            cx.with(key, |conn| self.call_handler(conn, H::draining));
+            cx.with(key, |conn| {
+                // A connection in its handshake hears of it when it is open.
+                if conn.state().was_opened() {
+                    self.call_handler(conn, H::draining);
+                }
+            });
         }
     }
 
@@ -382,12 +387,18 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
                 self.counters.resets += 1;
                 DisconnectReason::Failed(errno)
             }
+            CloseReason::HandshakeTimeout | CloseReason::TransportFailed(_) => {
+                DisconnectReason::TransportFailed
+            }
             CloseReason::Overflow => DisconnectReason::Overflow,
             CloseReason::Panicked => {
                 self.events.emit_rarely(conn.now(), || handler_panic::<H>(core));
                 DisconnectReason::Panicked
             }
         };
+        if !conn.state().was_opened() {
+            return AfterClose::Free;
+        }
         self.call_handler(conn, |handler, conn| handler.close(conn, why));
         // Ends the memberships that the handler made in `close`.
         self.fanout.hub.unsubscribe_all(&mut conn.state().memberships);

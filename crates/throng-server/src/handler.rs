@@ -138,6 +138,8 @@ pub enum DisconnectReason {
     /// The peer did not read: more than `pending_bytes_max` waited for it, or bytes waited for
     /// longer than `close_timeout` after the close.
     Overflow,
+    /// The peer broke the rules of the transport.
+    TransportFailed,
     /// The handler panicked.
     Panicked,
 }

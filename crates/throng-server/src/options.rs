@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use throng_driver::{SocketOptions, fdtable};
+use throng_proto::TransportFactory;
 
 /// The options of a server: where it listens, and its limits.
 #[derive(Clone, Debug)]
@@ -54,6 +55,9 @@ pub struct ServerOptions {
     /// connection. Standard output and standard error stay open. If in doubt, leave it off, or let
     /// the handler send data to another thread that writes it.
     pub private_fds: bool,
+    /// Transport of all connections, below the protocol. Every kind of handler takes every
+    /// transport: none sees it. Default: none, the connections are plain.
+    pub transport: Option<TransportFactory>,
 }
 
 impl Default for ServerOptions {
@@ -71,6 +75,7 @@ impl Default for ServerOptions {
             close_timeout: Duration::from_secs(5),
             mailbox_max: 4_096,
             private_fds: false,
+            transport: None,
         }
     }
 }

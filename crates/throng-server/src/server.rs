@@ -106,13 +106,19 @@ impl<H: Handler> RunningServer<H> {
             mailbox_max: options.mailbox_max,
             private_fds,
         };
+        let transport = options.transport.clone();
         let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
             let handler = make(driver.link().core());
             let mut app = ServerApp::new(Arc::clone(&config), handler);
             if let Some(node) = &node {
                 app.share_topics(Arc::clone(node));
             }
-            Core::new(driver, app, limits).run();
+            let number = driver.link().core();
+            let mut core = Core::new(driver, app, limits);
+            if let Some(transport) = &transport {
+                core.set_transport(transport.make(number));
+            }
+            core.run();
         };
         let cores = cores::spawn(&cores_options, Epoll, run).map_err(StartError::Cores)?;
         let mut server = Self {

@@ -34,6 +34,12 @@ impl<C> Slot<C> {
         }
     }
 
+    /// Reports whether the handler knows of the connection. It does not while a transport's
+    /// handshake is under way.
+    pub(crate) fn was_opened(&self) -> bool {
+        self.is_detached || self.last_activity > Instant::ZERO
+    }
+
     /// Returns the earlier of the handler's timeout and the idle timeout.
     pub(crate) fn deadline(&self, idle_timeout: Option<Duration>) -> Deadline {
         match self.timeout.min(self.idle_at(idle_timeout)) {

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::Sim;
+use crate::{Sim, ToyTransport};
 
 /// Runs `test` in `runs` worlds, with the seeds 0, 1, 2, ….
 ///
@@ -18,11 +18,21 @@ pub fn check(runs: u64, test: impl Fn(&mut Sim)) {
     }
 }
 
+/// Runs `test` as [`check`] does, over plain connections and then over a [`ToyTransport`].
+pub fn check_over_all(runs: u64, test: impl Fn(&mut Sim)) {
+    check(runs, &test);
+    check(runs, |sim| {
+        sim.set_transport(ToyTransport::factory());
+        test(sim);
+    });
+}
+
 fn run(seed: u64, test: &impl Fn(&mut Sim)) {
     let mut sim = Sim::new(seed);
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| test(&mut sim))) {
         eprintln!("{}", sim.trace());
-        eprintln!("at {:?}: failed with THRONG_SIM_SEED={seed}", sim.now());
+        let over = if sim.has_transport() { " over a transport" } else { "" };
+        eprintln!("at {:?}: failed{over} with THRONG_SIM_SEED={seed}", sim.now());
         resume_unwind(panic);
     }
 }

@@ -6,7 +6,8 @@
 //! them. Then [`Sim::run_until`] runs turns of the cores that have work, in an order that the seed
 //! decides, and moves the clock when no core has work. [`Faults`] say how slow, small and broken
 //! the world is; [`FaultyDriver`] is a decorator that makes system calls fail. [`check`] runs a
-//! test under many seeds, and prints the seed of a failure.
+//! test under many seeds, and prints the seed of a failure. [`check_over_all`] runs it over each
+//! transport too: plain, and a [`ToyTransport`].
 //!
 //! The model is TCP on Linux as a program sees it: accept queues that drop a SYN when they are
 //! full, SO_REUSEPORT groups, windows, edge-triggered readiness, half-close, resets, ports and
@@ -112,12 +113,14 @@ mod readiness;
 mod sim;
 mod socket;
 mod stream;
+mod toy_transport;
 mod trace;
 mod world;
 
-pub use check::check;
+pub use check::{check, check_over_all};
 pub use cores::{SimCores, SimCoresOptions, SimLink};
 pub use driver::{SimDriver, SimFd};
 pub use faults::Faults;
 pub use faulty::FaultyDriver;
 pub use sim::Sim;
+pub use toy_transport::ToyTransport;

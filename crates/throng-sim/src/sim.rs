@@ -7,6 +7,7 @@ use std::time::Duration;
 use throng_base::{Instant, Prng};
 use throng_driver::Driver;
 use throng_engine::{App, Core};
+use throng_proto::TransportFactory;
 
 use crate::Faults;
 use crate::cores::{SimCores, SimCoresOptions, SimLink};
@@ -19,6 +20,8 @@ pub struct Sim {
     seed: u64,
     prng: Prng,
     cores: Vec<CoreHandle>,
+    /// Transport of all cores; none for plain connections.
+    transport: Option<TransportFactory>,
     /// Turns since the clock last moved.
     turns_since_advance: u32,
 }
@@ -58,6 +61,7 @@ impl Sim {
             seed,
             prng: Prng::derive(seed, 1),
             cores: Vec::new(),
+            transport: None,
             turns_since_advance: 0,
         }
     }
@@ -77,6 +81,17 @@ impl Sim {
         self.world.borrow_mut().faults = faults;
     }
 
+    /// Puts the connections of all cores that are started from now on over a transport.
+    pub fn set_transport(&mut self, transport: TransportFactory) {
+        self.transport = Some(transport);
+    }
+
+    /// Reports whether the connections have a transport: their bytes are not those of the sessions,
+    /// and a connection takes one round trip more to open.
+    pub fn has_transport(&self) -> bool {
+        self.transport.is_some()
+    }
+
     /// Returns the faults in force.
     pub fn faults(&self) -> Faults {
         self.world.borrow().faults.clone()
@@ -88,11 +103,14 @@ impl Sim {
     }
 
     /// Starts a core. The test can inspect it between steps.
-    pub fn spawn<M, D, A>(&mut self, core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
+    pub fn spawn<M, D, A>(&mut self, mut core: Core<D, A>) -> Rc<RefCell<Core<D, A>>>
     where
         D: Driver<Link = SimLink<M>> + 'static,
         A: App<D> + 'static,
     {
+        if let Some(transport) = &self.transport {
+            core.set_transport(transport.make(self.cores.len()));
+        }
         let core = Rc::new(RefCell::new(core));
         let busy_until = self.now();
         self.cores.push(CoreHandle { core: Rc::clone(&core) as Rc<RefCell<dyn Turn>>, busy_until });

@@ -23,8 +23,8 @@ fn push(queue: &mut SendQueue, frames: &[&str], lane: &Lane) -> QueueOutcome {
 
 fn content(queue: &SendQueue) -> String {
     let text = queue.chunk(&mut Vec::new()).to_vec();
-    assert_eq!(text.len(), queue.bytes());
-    assert_eq!(queue.bytes() == 0, queue.is_empty());
+    assert_eq!(text.len(), queue.pending_bytes());
+    assert_eq!(queue.pending_bytes() == 0, queue.is_empty());
     String::from_utf8(text).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn lanes_have_their_own_limits_and_leave_room_for_answers() {
     assert_eq!(push(&mut queue, &[&frame, &frame, &frame], &one).dropped_newest, 1);
     let queued = push(&mut queue, &[&frame, &frame], &other);
     assert_eq!((queued.queued, queued.dropped_oldest, queued.dropped_newest), (2, 1, 0));
-    assert_eq!(queue.bytes(), 720);
+    assert_eq!(queue.pending_bytes(), 720);
     let queued = push(&mut queue, &["y".repeat(31).as_str()], &one);
     assert_eq!(queued.dropped_newest, 1, "three quarters are full");
 }
@@ -147,7 +147,7 @@ fn one_frame_of_any_size_fits_into_an_empty_queue() {
         queue.push(b"c");
         assert!(queue.overflows(BYTES_MAX), "{policy}");
         queue.advance(large.len() - 2);
-        assert_eq!((queue.bytes(), queue.overflows(BYTES_MAX)), (1_002, true));
+        assert_eq!((queue.pending_bytes(), queue.overflows(BYTES_MAX)), (1_002, true));
         queue.advance(2);
         assert!(!queue.overflows(BYTES_MAX), "{policy}");
     }
@@ -162,7 +162,7 @@ fn a_second_frame_that_is_too_large_obeys_its_policy() {
         push(&mut queue, &[&large], &lane);
         queue.advance(is_begun);
         let queued = push(&mut queue, &[&large], &lane);
-        assert!(queue.bytes() <= large.len() && !queue.overflows(BYTES_MAX), "{policy}");
+        assert!(queue.pending_bytes() <= large.len() && !queue.overflows(BYTES_MAX), "{policy}");
         (queued.dropped_newest, queued.dropped_oldest + queued.replaced, queued.closes)
     };
     assert_eq!(check(Policy::DropNewest, 0), (1, 0, false));
@@ -222,7 +222,7 @@ fn shared_parts_are_not_copied() {
         SendPart::Shared(&empty),
         SendPart::Own(b">"),
     ]);
-    assert_eq!(queue.bytes(), 5 + shared.len());
+    assert_eq!(queue.pending_bytes(), 5 + shared.len());
     queue.advance(4);
     let chunk = queue.chunk(&mut Vec::new()).as_ptr();
     assert_eq!((chunk, Arc::strong_count(&shared)), (shared.as_ptr(), 2));
@@ -253,12 +253,12 @@ fn a_source_makes_its_bytes_in_its_turn_a_piece_at_a_time() {
     while !queue.is_empty() {
         queue.fill_from_source().unwrap();
         let chunk = queue.chunk(&mut Vec::new()).to_vec();
-        assert!(queue.bytes() <= 3 && !chunk.is_empty());
+        assert!(queue.pending_bytes() <= 3 && !chunk.is_empty());
         sent += std::str::from_utf8(&chunk[..1]).unwrap();
         queue.advance(1);
     }
     assert_eq!(sent, "a1,2,3,b7,");
-    assert_eq!(queue.bytes(), 0);
+    assert_eq!(queue.pending_bytes(), 0);
 }
 
 #[test]

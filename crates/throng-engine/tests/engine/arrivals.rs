@@ -8,7 +8,7 @@ use throng_base::Instant;
 use throng_driver::SocketOptions;
 use throng_engine::{Arrival, CoreLimits};
 use throng_proto::Raw;
-use throng_sim::{Faults, Sim, SimCoresOptions, check};
+use throng_sim::{Faults, Sim, SimCoresOptions, check, check_over_all};
 
 use crate::scripted::{Callback, Raws, RunningCore, Scripted, spawn, spawn_on, to_server};
 
@@ -88,7 +88,7 @@ fn an_arrival_is_the_time_of_the_bytes_and_not_of_the_late_read() {
 
 #[test]
 fn an_arrival_that_the_app_does_not_want_is_unknown() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let (_client, measured) = late_clients(sim, false);
         assert_eq!(measured.borrow().len(), 300);
         assert!(measured.borrow().iter().all(|one| one.arrival == Arrival::Unknown));
@@ -97,7 +97,7 @@ fn an_arrival_that_the_app_does_not_want_is_unknown() {
 
 #[test]
 fn an_arrival_without_a_stamp_is_unknown() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let (_client, measured) = late_clients(sim, true);
         assert_eq!(measured.borrow().len(), 300);
@@ -109,7 +109,7 @@ fn an_arrival_without_a_stamp_is_unknown() {
 
 #[test]
 fn the_handshake_takes_a_round_trip_even_if_the_core_is_late() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let rtts = Rc::new(RefCell::new(Vec::new()));
         let server: Raws<false> = Scripted::new(|_, _| ());
         spawn(sim, server.with_listener(), CoreLimits::default());

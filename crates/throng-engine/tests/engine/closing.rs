@@ -6,7 +6,7 @@ use throng_base::Prng;
 use throng_base::wheel::TICK;
 use throng_driver::{Errno, SocketClose, Sockets};
 use throng_engine::{CloseReason, CoreLimits, Deadline};
-use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check};
+use throng_sim::{Faults, Sim, SimCoresOptions, SimFd, check, check_over_all};
 
 use crate::scripted::{Callback, LogEntry, Raws, dial, spawn, to_server};
 
@@ -38,7 +38,7 @@ fn listener() -> Raws<false> {
 
 #[test]
 fn a_close_delivers_the_queued_bytes() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(narrow());
         let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, callback| {
@@ -61,7 +61,7 @@ fn a_close_delivers_the_queued_bytes() {
 
 #[test]
 fn a_finish_follows_the_queued_bytes() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(narrow());
         let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, callback| match callback {
@@ -84,7 +84,7 @@ fn a_finish_follows_the_queued_bytes() {
 
 #[test]
 fn the_peers_finish_is_reported_once() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults { spurious: 0.5, ..narrow() });
         // Sends for a long time after the client has finished, so that many events report the end
         // again.
@@ -116,7 +116,7 @@ fn the_peers_finish_is_reported_once() {
 
 #[test]
 fn a_half_closed_connection_that_fails_is_closed() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         // The client finishes, and resets a second later; the server only listens.
         let server =
             spawn(sim, Raws::<false>::new(|_, _| ()).with_listener(), CoreLimits::default());
@@ -141,7 +141,7 @@ fn a_half_closed_connection_that_fails_is_closed() {
 
 #[test]
 fn a_close_that_waits_is_not_hurried_by_another() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(narrow());
         let server = spawn(sim, listener(), CoreLimits::default());
         let client = Raws::<true>::new(|conn, callback| match callback {
@@ -180,7 +180,7 @@ fn a_close_that_waits_is_not_hurried_by_another() {
 
 #[test]
 fn a_close_that_waits_keeps_its_reason() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         sim.set_faults(narrow());
         let server = Raws::<true>::new(|conn, callback| match callback {
             Callback::Opened => conn.send(&a_lot()),

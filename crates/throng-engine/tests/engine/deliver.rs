@@ -6,7 +6,7 @@ use throng_base::Key;
 use throng_driver::{Errno, SocketClose, Sockets};
 use throng_engine::{CloseReason, CoreLimits, DeliveryOutcome, QueueOutcome};
 use throng_pubsub::{Frames, Lane, Policy};
-use throng_sim::{Faults, SimCoresOptions, check};
+use throng_sim::{Faults, SimCoresOptions, check, check_over_all};
 
 use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
@@ -153,7 +153,7 @@ fn the_policy_close_and_a_broken_socket_end_a_connection_once() {
 #[test]
 fn a_frame_larger_than_the_limit_is_delivered_whole() {
     for policy in [Policy::DropNewest, Policy::DropOldest, Policy::KeepLatest, Policy::Close] {
-        check(5, |sim| {
+        check_over_all(5, |sim| {
             sim.set_faults(Faults {
                 window_bytes_min: 200,
                 window_bytes_max: 500,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::scripted::{Callback, Raws, dial, spawn};
 use throng_base::Prng;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check_over_all};
 
 /// Returns an app that sends back the bytes that it receives.
 fn echo() -> Raws<false> {
@@ -101,15 +101,15 @@ fn exchange(sim: &mut Sim, faults: Faults, users: u32) {
 
 #[test]
 fn bytes_come_back_as_they_were_sent() {
-    check(10, |sim| exchange(sim, Faults::none(), 20));
+    check_over_all(10, |sim| exchange(sim, Faults::none(), 20));
 }
 
 #[test]
 fn bytes_come_back_as_they_were_sent_over_a_rough_network() {
-    check(25, |sim| exchange(sim, Faults::rough(), 12));
+    check_over_all(25, |sim| exchange(sim, Faults::rough(), 12));
 }
 
 #[test]
 fn bytes_that_came_back_before_a_failure_are_those_sent() {
-    check(25, |sim| exchange(sim, Faults::hostile(), 12));
+    check_over_all(25, |sim| exchange(sim, Faults::hostile(), 12));
 }

@@ -7,7 +7,7 @@ use throng_base::wheel::TICK;
 use throng_driver::Sockets;
 use throng_engine::{CloseReason, CoreLimits, Deadline};
 use throng_proto::{Input, Session};
-use throng_sim::{Faults, SimCoresOptions, check};
+use throng_sim::{Faults, SimCoresOptions, check, check_over_all};
 
 use crate::scripted::{Callback, Scripted, dial, spawn, to_server};
 
@@ -100,7 +100,7 @@ fn a_session_runs_at_its_deadlines_and_its_events_are_reported() {
 
 #[test]
 fn a_session_with_input_does_not_time_out() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let server = Scripted::<Heartbeat, false>::new(|_, _| ());
         let server = spawn(sim, server.with_listener(), CoreLimits::default());
         let client = Scripted::<throng_proto::Raw, true>::new(|conn, callback| {
@@ -120,7 +120,7 @@ fn a_session_with_input_does_not_time_out() {
 
 #[test]
 fn exact_deadlines_are_exact_beside_those_of_a_session() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let mut prng = sim.prng();
         let mut wanted = None;
         let client = Scripted::<Heartbeat, true>::new(move |conn, callback| match callback {
@@ -151,7 +151,7 @@ fn exact_deadlines_are_exact_beside_those_of_a_session() {
 
 #[test]
 fn a_session_that_panics_ends_its_connection_alone() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         sim.set_faults(Faults::rough());
         let server = Scripted::<Heartbeat, false>::new(|conn, callback| {
             if *callback == Callback::Opened && *conn.state() == 0 {

@@ -6,7 +6,7 @@ use throng_base::Key;
 use throng_driver::{ConnectSpec, SocketClose};
 use throng_engine::{CloseReason, CoreLimits};
 use throng_proto::Raw;
-use throng_sim::{Faults, SimCoresOptions, check};
+use throng_sim::{Faults, SimCoresOptions, check, check_over_all};
 
 use crate::scripted::{Callback, CoreCallback, Raws, dial, spawn, spawn_on, to_server};
 
@@ -22,7 +22,7 @@ fn echo() -> Raws<false> {
 
 #[test]
 fn a_stale_event_does_not_reach_the_new_entry_of_its_place() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         // A busy core gets wake-ups and events of sockets in one batch.
         sim.set_faults(Faults { turn_max: Duration::from_micros(300), ..Faults::none() });
         spawn(sim, echo(), CoreLimits::default());
@@ -69,7 +69,7 @@ fn a_stale_event_does_not_reach_the_new_entry_of_its_place() {
 /// Runs a server that panics in the callback that `when` selects, for connection 3, and checks that
 /// only this connection ends.
 fn panics(when: fn(&Callback) -> bool) {
-    check(3, move |sim| {
+    check_over_all(3, move |sim| {
         let server = Raws::<false>::new(move |conn, callback| {
             assert!(*conn.state() != 3 || !when(callback), "panic of the test");
             match callback {
@@ -143,7 +143,7 @@ fn a_panic_when_closed_leaves_nothing_behind() {
 
 #[test]
 fn a_panic_from_outside_its_callbacks_ends_one_connection() {
-    check(1, |sim| {
+    check_over_all(1, |sim| {
         let core = spawn(sim, Raws::<false>::new(|_, _| ()), CoreLimits::default());
         {
             let mut core = core.borrow_mut();
@@ -198,7 +198,7 @@ fn from_one_port() -> ConnectSpec {
 
 #[test]
 fn a_connect_that_fails_at_once_is_reported_once_and_before_any_other_callback() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         spawn(sim, echo(), CoreLimits::default());
         // The first connect takes the port, and the second fails. A notification is between the
         // failure and its report.

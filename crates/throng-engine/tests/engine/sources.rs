@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use throng_driver::{SocketClose, Sockets};
 use throng_engine::{ByteSource, CloseReason, CoreLimits, SendPart};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check, check_over_all};
 
 use crate::scripted::{Callback, Raws, dial, spawn, to_server};
 
@@ -50,7 +50,7 @@ fn slow() -> Faults {
 
 #[test]
 fn a_source_is_sent_in_its_place_even_to_a_slow_peer() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let faults = if sim.seed().is_multiple_of(2) { slow() } else { Faults::none() };
         sim.set_faults(faults);
         let shared: Arc<[u8]> = vec![b's'; 40_000].into();
@@ -123,7 +123,7 @@ fn a_source_makes_no_bytes_that_the_peer_does_not_take() {
 
 #[test]
 fn a_source_that_panics_ends_its_connection_alone() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let server = Raws::<false>::new(|conn, callback| match callback {
             Callback::Opened => conn.send(b"hello"),
             Callback::Event(_) => {

@@ -321,6 +321,7 @@ pub(super) fn describe_connect_failure(
             "the socket itself: no process listens on that port".to_owned()
         }
         ConnectFailure::BadValue => "a value that cannot be sent".to_owned(),
+        ConnectFailure::Transport => "no handshake of the transport".to_owned(),
         ConnectFailure::Internal => "a fault of throng itself".to_owned(),
     };
     (format!("{expected}{within}"), got)

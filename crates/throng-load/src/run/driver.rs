@@ -7,6 +7,7 @@ use throng_driver::{
     CoreLink, Cores, CoresOptions, Driver, DriverCapacity, DriverFactory, Epoll, Errno,
 };
 use throng_engine::{Core, CoreLimits};
+use throng_proto::TransportFactory;
 
 use crate::generator::{Generator, GeneratorConfig, GeneratorMessage};
 
@@ -44,8 +45,9 @@ impl LoadDriver {
         options: &CoresOptions,
         config: Arc<GeneratorConfig>,
         limits: CoreLimits,
+        transport: Option<TransportFactory>,
     ) -> Result<Cores<GeneratorMessage>, Errno> {
-        self.0.start(options, config, limits)
+        self.0.start(options, config, limits, transport)
     }
 }
 
@@ -70,6 +72,7 @@ trait LoadCores: Send + Sync {
         options: &CoresOptions,
         config: Arc<GeneratorConfig>,
         limits: CoreLimits,
+        transport: Option<TransportFactory>,
     ) -> Result<Cores<GeneratorMessage>, Errno>;
 }
 
@@ -83,11 +86,16 @@ impl<F: DriverFactory> LoadCores for F {
         options: &CoresOptions,
         config: Arc<GeneratorConfig>,
         limits: CoreLimits,
+        transport: Option<TransportFactory>,
     ) -> Result<Cores<GeneratorMessage>, Errno> {
         throng_driver::spawn(options, self.clone(), move |driver| {
-            let (core, cores) = (driver.link().core(), driver.link().cores());
-            let generator = Generator::new(Arc::clone(&config), core, cores);
-            Core::new(driver, generator, limits).run();
+            let (number, cores) = (driver.link().core(), driver.link().cores());
+            let generator = Generator::new(Arc::clone(&config), number, cores);
+            let mut core = Core::new(driver, generator, limits);
+            if let Some(transport) = &transport {
+                core.set_transport(transport.make(number));
+            }
+            core.run();
         })
     }
 }

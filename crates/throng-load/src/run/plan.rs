@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions};
+use throng_proto::TransportFactory;
 
 use super::collect::Collector;
 use super::driver::LoadDriver;
@@ -40,6 +41,8 @@ pub struct LoadOptions {
     pub sockets: SocketOptions,
     /// Driver of the cores. Default: the kernel's sockets, by epoll.
     pub driver: LoadDriver,
+    /// Transport of all connections, below the protocol. Default: none, they are plain.
+    pub transport: Option<TransportFactory>,
 }
 
 /// A planned run: its target is resolved and its capacity known.
@@ -59,6 +62,7 @@ pub struct LoadPlan {
     pub(super) load: ScenarioLoad,
     pub(super) options: SocketOptions,
     pub(super) driver: LoadDriver,
+    pub(super) transport: Option<TransportFactory>,
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
@@ -161,6 +165,7 @@ impl LoadPlan {
             load: scenario.load.clone(),
             options: options.sockets,
             driver: options.driver.clone(),
+            transport: options.transport.clone(),
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,

@@ -71,7 +71,9 @@ impl RunningLoad {
         // Each core opens all fds that it uses.
         let private_fds = plan.capacity.driver.private_fds();
         let options = CoresOptions { name: "load", cores, private_fds, ..CoresOptions::default() };
-        let cores = plan.driver.start(&options, config, core_limits).map_err(LoadError::Start)?;
+        let transport = plan.transport.clone();
+        let cores = plan.driver.start(&options, config, core_limits, transport);
+        let cores = cores.map_err(LoadError::Start)?;
         let (reply, replies) = mpsc::channel();
         let post = cores.sender();
         let rss_bytes_at_start = process::rss_bytes();

@@ -71,6 +71,8 @@ impl Ending {
             ) => Self::ConnectFailed(match reason {
                 CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
                 CloseReason::Panicked => ConnectFailure::Internal,
+                CloseReason::HandshakeTimeout => ConnectFailure::Timeout,
+                CloseReason::TransportFailed(_) => ConnectFailure::Transport,
                 _ => ConnectFailure::Closed,
             }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),

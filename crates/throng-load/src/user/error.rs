@@ -30,6 +30,8 @@ pub enum ConnectFailure {
     SelfConnected,
     /// A value that stands as it is in the upgrade request would have broken it.
     BadValue,
+    /// The handshake of the transport failed.
+    Transport,
     /// A fault of throng itself.
     Internal,
 }
@@ -47,6 +49,7 @@ impl fmt::Display for ConnectFailure {
             Self::Closed => ErrorKind::UpgradeClosed.fmt(f),
             Self::SelfConnected => ErrorKind::SelfConnected.fmt(f),
             Self::BadValue => ErrorKind::BadValue.fmt(f),
+            Self::Transport => ErrorKind::TransportFailed.fmt(f),
             Self::Internal => ErrorKind::Internal.fmt(f),
         }
     }
@@ -66,6 +69,9 @@ pub(crate) fn end_error(reason: CloseReason) -> ErrorKind {
         CloseReason::Failed(Errno::CONN_RESET) => ErrorKind::ResetByPeer,
         CloseReason::Failed(Errno::PIPE) => ErrorKind::SendFailed,
         CloseReason::Failed(_) | CloseReason::ConnectFailed(_) => ErrorKind::SocketError,
+        CloseReason::HandshakeTimeout | CloseReason::TransportFailed(_) => {
+            ErrorKind::TransportFailed
+        }
         CloseReason::Overflow => ErrorKind::SendOverflow,
         CloseReason::Panicked => ErrorKind::Internal,
     }

@@ -2,6 +2,7 @@
 
 use throng_driver::Errno;
 use throng_engine::CloseReason;
+use throng_proto::TransportError;
 
 use super::play::{TCP, check};
 use crate::user::ending::Ending;
@@ -26,11 +27,14 @@ const ANSWER: UserWait = UserWait::Answer { matched: Packed::new(0) };
 const LINKS: [Link; 4] = [Link::Uncounted, Link::Connected, Link::HalfClosed, Link::Faulty];
 const RESET: CloseReason = CloseReason::Failed(Errno::CONN_RESET);
 const REFUSED: CloseReason = CloseReason::ConnectFailed(Errno::CONN_REFUSED);
-const ALL_REASONS: [CloseReason; 6] = [
+const BROKEN: CloseReason = CloseReason::TransportFailed(TransportError("bad_record"));
+const ALL_REASONS: [CloseReason; 8] = [
     CloseReason::Requested,
     CloseReason::Finished,
     REFUSED,
     RESET,
+    CloseReason::HandshakeTimeout,
+    BROKEN,
     CloseReason::Overflow,
     CloseReason::Panicked,
 ];
@@ -43,11 +47,14 @@ fn expected(wait: UserWait, link: Link, reason: CloseReason) -> Ending {
     use Ending::*;
     let closing = [UserWait::CloseAfterFailedConnect, UserWait::CloseAfterError];
     let opening = [UserWait::Connect { tries: 0 }, UserWait::Upgrade];
-    let rows: [Row<'_>; 14] = [
+    let slow = [CloseReason::HandshakeTimeout];
+    let rows: [Row<'_>; 17] = [
         (&closing, &[], &[], Counted),
         (&[], &[], &[REFUSED], ConnectFailed(ConnectFailure::Errno(Errno::CONN_REFUSED))),
         (&opening, &[], &[RESET], ConnectFailed(ConnectFailure::Errno(Errno::CONN_RESET))),
         (&opening, &[], &[CloseReason::Panicked], ConnectFailed(ConnectFailure::Internal)),
+        (&opening, &[], &slow, ConnectFailed(ConnectFailure::Timeout)),
+        (&opening, &[], &[BROKEN], ConnectFailed(ConnectFailure::Transport)),
         (&opening, &[], &[], ConnectFailed(ConnectFailure::Closed)),
         (&[], &[], &[CloseReason::Panicked], Lost(ErrorKind::Internal)),
         (&[], &[Link::Faulty], &[], Counted),
@@ -55,6 +62,7 @@ fn expected(wait: UserWait, link: Link, reason: CloseReason) -> Ending {
         (&[ANSWER], &[], &[CloseReason::Finished], Lost(ErrorKind::ClosedByPeer)),
         (&[], &[Link::HalfClosed], &[CloseReason::Finished], Planned),
         (&[], &[], &[RESET], Lost(ErrorKind::ResetByPeer)),
+        (&[], &[], &[slow[0], BROKEN], Lost(ErrorKind::TransportFailed)),
         (&[], &[], &[CloseReason::Overflow], Lost(ErrorKind::SendOverflow)),
         (&[], &[], &[CloseReason::Finished], Lost(ErrorKind::ClosedByPeer)),
         (&[], &[], &[CloseReason::Requested], Lost(ErrorKind::ClosedByPeer)),
