@@ -3,7 +3,7 @@
 //! rustls makes the handshake. Then its state is dropped, and a record layer of our own does the
 //! rest with [`CONN_BYTES`] a connection: keys, secrets and sequence numbers, no buffer.
 //!
-//! A core has one [`TlsTable`]. The entry of a connection has a [`TlsKey`], four bytes. Bytes that
+//! A core has one [`TlsTable`], to the engine a [`TlsTransport`]. The entry of a connection has a [`TlsKey`], four bytes. Bytes that
 //! arrived become plaintext in place ([`TlsTable::open`]), plaintext becomes records that are
 //! appended to the caller's buffer ([`TlsTable::seal`]).
 
@@ -22,6 +22,7 @@ mod slot;
 mod suite;
 mod table;
 mod tickets;
+mod transport;
 
 pub use alert::Alert;
 #[cfg(feature = "self-signed")]
@@ -39,3 +40,4 @@ pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketMaster, TicketPool};
+pub use transport::{SessionShare, TlsTransport};
