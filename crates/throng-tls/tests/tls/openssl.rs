@@ -7,10 +7,12 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use throng_tls::{Suite, TicketMaster, TlsHandshakeKind, TlsVersion};
+use throng_tls::{
+    CertifiedPair, PemFile, Suite, TicketMaster, TlsHandshakeKind, TlsVersion, TrustAnchors,
+};
 
 use crate::certificates::{Options, VERSIONS};
-use crate::end::{End, Ours};
+use crate::end::{End, Ours, exchange};
 
 /// Returns false where there is no OpenSSL, and says so.
 fn is_here() -> bool {
@@ -285,5 +287,36 @@ fn openssl_and_we_agree_on_each_suite() {
         server.until("all lines", |end| end.plain.len() == all);
         server.write("and back\n");
         client.expect("and back");
+    }
+}
+
+/// RSA costs a server four times as much as ECDSA: a turn has room for one such step.
+#[test]
+fn a_key_of_rsa_works_and_its_price_is_reported() {
+    if !is_here() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out chain.pem -days 30 \
+                     -subj /CN=localhost -addext subjectAltName=DNS:localhost";
+    let made = Command::new("openssl")
+        .args(arguments.split_whitespace())
+        .current_dir(folder.path())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let read = |name| PemFile::read(&folder.path().join(name)).unwrap();
+    let mut options = Options::new();
+    options.client.trust = TrustAnchors::Unverified;
+    let rsa = CertifiedPair { chain: read("chain.pem"), key: read("key.pem") };
+    options.server.pairs = vec![rsa];
+    for version in VERSIONS {
+        options.client.max = version;
+        let mut client = Ours::client(&options.client(), false);
+        let mut server = Ours::server(&options.server());
+        exchange(&mut client, &mut server, usize::MAX);
+        assert!(client.is_open());
+        assert!((1_000..1_100).contains(&server.cost_us), "{}", server.cost_us);
     }
 }
