@@ -8,8 +8,8 @@ mod failure;
 use rustls::client::UnbufferedClientConnection;
 use rustls::server::UnbufferedServerConnection;
 
-pub use self::backend::{Established, TlsHandshakeKind};
-pub(crate) use self::backend::{Finished, TicketReader};
+pub(crate) use self::backend::{HandshakeKeys, TicketReader};
+pub use self::backend::{HandshakeReport, TlsHandshakeKind};
 pub(crate) use self::context::{
     KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
 };
@@ -105,7 +105,7 @@ impl Handshake {
     }
 
     /// Takes the keys out of a complete handshake.
-    pub(crate) fn finish(self) -> Result<Finished, TlsError> {
+    pub(crate) fn finish(self) -> Result<HandshakeKeys, TlsError> {
         self.backend.finish(&self.secrets)
     }
 }

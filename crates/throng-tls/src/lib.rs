@@ -33,9 +33,9 @@ pub use config::{
 };
 pub use counters::TlsCounters;
 pub use error::{TlsError, TlsFault};
-pub use handshake::{Established, HandshakeCause, HandshakeFailure, TlsHandshakeKind};
+pub use handshake::{HandshakeCause, HandshakeFailure, HandshakeReport, TlsHandshakeKind};
 pub use keys::CONN_BYTES;
-pub use open::Opened;
+pub use open::OpenOutcome;
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};

@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 
-use crate::handshake::{Established, TlsHandshakeKind};
+use crate::handshake::{HandshakeReport, TlsHandshakeKind};
 use crate::keys::{ConnState, Flag, Way};
 use crate::post_handshake::{self, PostMessage};
 use crate::record::{ContentType, Opener, Phase, Records};
@@ -11,7 +11,7 @@ use crate::{Alert, TlsCounters, TlsError};
 
 /// What received bytes brought.
 #[derive(Debug, Default)]
-pub struct Opened {
+pub struct OpenOutcome {
     /// Length of the plaintext, which now is at the start of the input.
     pub plain_bytes: usize,
     /// Length of the end of the input that is not read, because its record is incomplete. The
@@ -20,7 +20,7 @@ pub struct Opened {
     /// What the steps of the handshake cost, for the budget of a turn.
     pub cost_us: u32,
     /// The handshake was completed.
-    pub established: Option<Box<Established>>,
+    pub established: Option<Box<HandshakeReport>>,
 }
 
 impl TlsTable {
@@ -35,9 +35,9 @@ impl TlsTable {
         now: Instant,
         input: &mut [u8],
         out: &mut Vec<u8>,
-    ) -> Opened {
+    ) -> OpenOutcome {
         self.end_ticket_waits(now);
-        let mut opened = Opened::default();
+        let mut opened = OpenOutcome::default();
         let mut records = Records::new(input);
         let mut result = Ok(());
         if matches!(self.status(key), TlsStatus::Opening) {
@@ -63,7 +63,7 @@ impl TlsTable {
         key: TlsKey,
         now: Instant,
         records: &mut Records<'_>,
-        opened: &mut Opened,
+        opened: &mut OpenOutcome,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
         let unix = self.unix_secs(now);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 
-use crate::handshake::{Finished, Handshake, TicketReader};
+use crate::handshake::{Handshake, HandshakeKeys, TicketReader};
 use crate::keys::{ConnKeys, Flag, LargeKeys, SmallKeys, Way};
 use crate::places::Places;
 use crate::record::{ContentType, Sealer};
@@ -110,20 +110,16 @@ impl TlsTable {
 
     /// Returns how far the connection is.
     pub fn status(&self, key: TlsKey) -> TlsStatus<'_> {
-        if let Some(error) = self.failures.get(&key) {
-            return TlsStatus::Failed(error);
-        }
-        match self.slot(key) {
-            Some(Slot::Handshake(_)) => TlsStatus::Opening,
-            Some(Slot::Small(at)) if self.small.get(at).is_some_and(SmallKeys::is_finished) => {
-                TlsStatus::Finished
+        let is_finished = match self.slot(key) {
+            Some(Slot::Handshake(_)) => return TlsStatus::Opening,
+            Some(Slot::Small(at)) => self.small.get(at).is_some_and(SmallKeys::is_finished),
+            Some(Slot::Large(at)) => self.large.get(at).is_some_and(LargeKeys::is_finished),
+            Some(Slot::Failed) | None => {
+                let error = self.failures.get(&key);
+                return TlsStatus::Failed(error.unwrap_or(&TlsError::NotOpen));
             }
-            Some(Slot::Large(at)) if self.large.get(at).is_some_and(LargeKeys::is_finished) => {
-                TlsStatus::Finished
-            }
-            Some(Slot::Small(_) | Slot::Large(_)) => TlsStatus::Open,
-            Some(Slot::Failed) | None => TlsStatus::Failed(&TlsError::NotOpen),
-        }
+        };
+        if is_finished { TlsStatus::Finished } else { TlsStatus::Open }
     }
 
     /// Appends records with all bytes of `pieces` to `out`, as few as possible. What was appended
@@ -201,7 +197,7 @@ impl TlsTable {
     }
 
     /// Replaces the handshake of a connection by its keys.
-    pub(crate) fn open_conn(&mut self, key: TlsKey, done: Finished, now: Instant) {
+    pub(crate) fn open_conn(&mut self, key: TlsKey, done: HandshakeKeys, now: Instant) {
         let slot = match done.agreed.suite.needs_large_keys() {
             true => Slot::Large(self.large.insert(LargeKeys::new(&done.agreed, done.is_client))),
             false => Slot::Small(self.small.insert(SmallKeys::new(&done.agreed, done.is_client))),

@@ -55,7 +55,7 @@ pub enum TlsHandshakeKind {
 
 /// What a handshake agreed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Established {
+pub struct HandshakeReport {
     /// Version and cipher.
     pub suite: Suite,
     /// Full or resumed.
@@ -69,10 +69,10 @@ pub struct Established {
 }
 
 /// Complete handshake.
-pub(crate) struct Finished {
+pub(crate) struct HandshakeKeys {
     pub is_client: bool,
     pub agreed: KeyMaterial,
-    pub established: Established,
+    pub established: HandshakeReport,
     /// What reads the tickets of a server.
     pub tickets: Option<Box<TicketReader>>,
 }
@@ -123,7 +123,7 @@ impl Backend {
 
     /// Takes the keys, and drops what rustls kept. Fails if the keys are not those of the secrets
     /// that it reported: a later key update would be wrong.
-    pub(super) fn finish(self, secrets: &TrafficSecrets) -> Result<Finished, TlsError> {
+    pub(super) fn finish(self, secrets: &TrafficSecrets) -> Result<HandshakeKeys, TlsError> {
         let common = self.common();
         let established = established(common)?;
         let (is_client, extracted, kernel) = match self.machine {
@@ -152,7 +152,7 @@ impl Backend {
         // TLS 1.2 sends its tickets in the handshake.
         let tickets = kernel.filter(|_| suite.version() == TlsVersion::V13);
         let tickets = tickets.map(|kernel| Box::new(TicketReader(kernel)));
-        Ok(Finished { is_client, agreed, established, tickets })
+        Ok(HandshakeKeys { is_client, agreed, established, tickets })
     }
 }
 
@@ -189,7 +189,7 @@ fn encode<Data>(data: &mut EncodeTlsData<'_, Data>, out: &mut Vec<u8>) -> Result
     data.encode(&mut out[begin..]).map_err(wrong).map(drop)
 }
 
-fn established(common: &CommonState) -> Result<Established, TlsError> {
+fn established(common: &CommonState) -> Result<HandshakeReport, TlsError> {
     let suite = common.negotiated_cipher_suite().and_then(|suite| suite_of(suite.suite()));
     let kind = match common.handshake_kind() {
         Some(HandshakeKind::Resumed) => TlsHandshakeKind::Resumed,
@@ -198,7 +198,7 @@ fn established(common: &CommonState) -> Result<Established, TlsError> {
     };
     let chain = common.peer_certificates();
     let of_peer = chain.and_then(|chain| chain.first()).and_then(|it| validity(it));
-    Ok(Established {
+    Ok(HandshakeReport {
         suite: suite.ok_or(TlsError::KeysDiffer)?,
         kind,
         alpn: common.alpn_protocol().map(<[u8]>::to_vec),

@@ -4,7 +4,8 @@ use std::time::{Duration, SystemTime};
 
 use throng_base::Instant;
 use throng_tls::{
-    Established, Opened, TlsClientConfig, TlsError, TlsKey, TlsServerConfig, TlsStatus, TlsTable,
+    HandshakeReport, OpenOutcome, TlsClientConfig, TlsError, TlsKey, TlsServerConfig, TlsStatus,
+    TlsTable,
 };
 
 /// End of a connection.
@@ -26,7 +27,7 @@ pub(crate) struct Ours {
     pub key: TlsKey,
     pub out: Vec<u8>,
     pub plain: Vec<u8>,
-    pub established: Option<Established>,
+    pub established: Option<HandshakeReport>,
     pub cost_us: u32,
     pub now: Instant,
     /// The incomplete record at the end of what was received.
@@ -83,7 +84,7 @@ impl End for Ours {
     fn receive(&mut self, bytes: &[u8]) {
         self.incomplete.extend_from_slice(bytes);
         let input = &mut self.incomplete;
-        let Opened { plain_bytes, incomplete_bytes, cost_us, established } =
+        let OpenOutcome { plain_bytes, incomplete_bytes, cost_us, established } =
             self.table.open(self.key, self.now, input, &mut self.out);
         self.plain.extend_from_slice(&input[..plain_bytes]);
         input.drain(..input.len() - incomplete_bytes);
