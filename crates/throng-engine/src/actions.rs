@@ -18,3 +18,10 @@ pub(crate) struct Actions {
     /// No bytes waited for the peer when the callback began. This is a fact, not an action.
     pub(crate) queue_was_empty: bool,
 }
+
+impl Actions {
+    /// Reports whether nothing is sent after the bytes of this callback.
+    pub(crate) fn ends_sending(&self) -> bool {
+        self.finish || self.close.is_some_and(|(reason, how)| reason.is_orderly(how))
+    }
+}

@@ -63,7 +63,7 @@ pub trait App<D: Driver>: Sized {
     /// Runs at the end of every turn.
     fn turn_ended(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// Runs when the connection is established.
+    /// Runs when the connection is established, and the handshake of its transport is over.
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>);
 
     /// Receives an event of the protocol.
@@ -83,7 +83,8 @@ pub trait App<D: Driver>: Sized {
     /// Runs after [`CoreContext::notify`] named this connection.
     fn notified(&mut self, _conn: &mut Conn<'_, D, Self>) {}
 
-    /// Runs when the socket is closed, or could not be opened. Decides whether the entry stays in
+    /// Runs when the socket is closed, or could not be opened: then, and if the handshake of its
+    /// transport fails, it was never [`Self::opened`]. Decides whether the entry stays in
     /// the table: a user stays, to connect again; a server's connection does not.
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose;
 }

@@ -29,7 +29,10 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             }
             return;
         }
-        let flushed = entry.flush(&mut self.io, key);
+        let flushed = match actions.ends_sending() {
+            true => entry.flush_and_finish(&mut self.io, key),
+            false => entry.flush(&mut self.io, key),
+        };
         if let Some(deadline) = actions.deadline {
             entry.deadline = deadline.into();
             self.timers.set(&mut self.table, key, self.io.now);
@@ -48,10 +51,6 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
             return self.close_drained(key, reason, how);
         }
         if actions.finish {
-            if let Err(errno) = entry.finish_transport(&mut self.io, key) {
-                let reason = CloseReason::Failed(errno);
-                return self.close_drained(key, reason, SocketClose::Finish);
-            }
             match &mut entry.socket {
                 SocketState::Open(fd, _) => {
                     if let Err(errno) = self.io.driver.finish(fd) {
@@ -105,11 +104,10 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// reset does not wait.
     pub(crate) fn close_drained(&mut self, key: Key, reason: CloseReason, how: SocketClose) {
         let Some(entry) = self.table.entries.get_mut(key) else { return };
-        let is_orderly = how == SocketClose::Finish
-            && matches!(reason, CloseReason::Requested | CloseReason::Finished);
+        let is_orderly = reason.is_orderly(how);
         // If the peer is gone, the close itself is what is left to do.
         if is_orderly {
-            let _ = entry.finish_transport(&mut self.io, key);
+            let _ = entry.flush_and_finish(&mut self.io, key);
         }
         match std::mem::replace(&mut entry.socket, SocketState::Detached) {
             SocketState::Blocked(fd, mut queue) if is_orderly => {
@@ -179,7 +177,9 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
     /// Puts a socket that has just been established into its handshake.
     pub(crate) fn begin_handshake(&mut self, key: Key, fd: D::Fd, role: TransportRole) {
         let Some(entry) = self.table.entries.get_mut(key) else { return };
-        entry.socket = SocketState::Opening(fd, Handshake::new(role, &self.io));
+        let deadline = self.io.now + self.io.limits.handshake_timeout;
+        let handshake = Box::new(Handshake::new(role, deadline));
+        entry.socket = SocketState::Opening(fd, handshake);
         self.timers.set(&mut self.table, key, self.io.now);
     }
 

@@ -1,6 +1,6 @@
 //! Reasons why a socket closes.
 
-use throng_driver::Errno;
+use throng_driver::{Errno, SocketClose};
 use throng_proto::TransportError;
 
 /// Reason why a socket is closed.
@@ -24,4 +24,11 @@ pub enum CloseReason {
     Overflow,
     /// A callback panicked.
     Panicked,
+}
+
+impl CloseReason {
+    /// Reports whether the peer gets what waits for it before the socket closes.
+    pub(crate) fn is_orderly(self, how: SocketClose) -> bool {
+        how == SocketClose::Finish && matches!(self, Self::Requested | Self::Finished)
+    }
 }

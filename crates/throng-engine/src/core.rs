@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::{Instant, Key, Slab};
 use throng_driver::{CoreLink, Driver, Errno, IoEvent, Ready, SocketClose, Token};
-use throng_proto::{Input, Session, Transport, TransportKey, TransportRole, TransportStatus};
+use throng_proto::{Input, Session, SocketTransport, TransportKey, TransportRole, TransportStatus};
 
 use crate::actions::Actions;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
@@ -50,7 +50,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     }
 
     /// Puts all connections of the core over a transport. Call it before the first turn.
-    pub fn set_transport(&mut self, transport: Box<dyn Transport>) {
+    pub fn set_transport(&mut self, transport: Box<dyn SocketTransport>) {
         // A part of a record is in front of what is received next.
         let bytes_min = 2 * transport.record_bytes_max();
         if self.receive.len() < bytes_min {
@@ -282,7 +282,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         };
         let Some(entry) = cx.table.entries.get_mut(key) else { return };
         if let Some(layer) = entry.socket.record_layer() {
-            layer.note(&cx.io, opened, received);
+            layer.note(opened, received, cx.io.now, cx.io.limits.record_timeout);
         }
         if let Err(errno) = entry.send_answers(&mut cx.io, key) {
             return cx.close_now(key, CloseReason::Failed(errno), SocketClose::Finish);

@@ -10,10 +10,10 @@
 //! returns, its bytes are sent (`send.rs`) and its actions applied (`apply.rs`) → effects on other
 //! connections, until none is left.
 //!
-//! A core may have a [`Transport`](throng_proto::Transport) ([`Core::set_transport`]). Then the path
-//! has two more places: what is received is opened in place before the session reads it, and what
-//! is sent is sealed on its way to the kernel. [`App::opened`] follows when the handshake of the
-//! transport is over. Neither app nor session sees the transport.
+//! A core may have a [transport](throng_proto::SocketTransport) ([`Core::set_transport`]). Then the
+//! path has two more places: what is received is opened in place before the session reads it, and
+//! what is sent is sealed on its way to the kernel. [`App::opened`] follows when the handshake of
+//! the transport is over. Neither app nor session sees the transport.
 
 mod actions;
 mod activity;
@@ -32,7 +32,9 @@ mod handshake;
 mod io;
 mod limits;
 mod observe;
+mod opening;
 mod record_layer;
+mod records;
 mod send;
 mod send_queue;
 mod table;

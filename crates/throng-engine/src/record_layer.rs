@@ -5,8 +5,6 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_proto::{OpenedRecords, TransportKey};
 
-use crate::io::CoreIo;
-
 /// Place of a connection in the core's transport, and the deadline of a record that has arrived in
 /// part. It is eight bytes that a plain connection does not use either, so it costs nothing.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,12 +29,18 @@ impl RecordLayer {
     }
 
     /// Sets the deadline anew after records were opened from `length` received bytes.
-    pub(crate) fn note<D>(&mut self, io: &CoreIo<D>, opened: OpenedRecords, length: usize) {
+    pub(crate) fn note(
+        &mut self,
+        opened: OpenedRecords,
+        length: usize,
+        now: Instant,
+        timeout: Duration,
+    ) {
         let is_older = self.deadline_s != 0 && opened.incomplete_bytes == length;
         if opened.incomplete_bytes == 0 {
             self.deadline_s = 0;
         } else if !is_older {
-            self.set_deadline(io.now, io.limits.record_timeout);
+            self.set_deadline(now, timeout);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::entry::{Entry, SocketState};
 use crate::io::{CoreIo, Effect, OUT_KEPT_BYTES};
 use crate::record_layer::RecordLayer;
 use crate::send_queue::{AfterFlush, SendQueue, SourcePanic};
-use crate::transport::PIECE_BYTES_MAX;
+use crate::transport::{PIECE_BYTES_MAX, TransportContext};
 
 /// Error that ends the sending of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,19 +211,29 @@ impl<F, S, T> Entry<F, S, T> {
         }
     }
 
-    /// Ends the sending direction of an open connection's transport. A plain one has nothing to
-    /// say, and bytes that wait are sent before.
-    pub(crate) fn finish_transport<D: Sockets<Fd = F>>(
+    /// Flushes, and ends the sending direction of an open connection's transport: by one call if
+    /// the bytes are few, so that the peer has the end when it has the last message. A plain
+    /// connection has no such end, and bytes that wait are sent before it.
+    pub(crate) fn flush_and_finish<D: Sockets<Fd = F>>(
         &mut self,
         io: &mut CoreIo<D>,
         key: Key,
     ) -> Result<(), Errno> {
-        let SocketState::Open(_, RecordLayer { key: Some(transport), .. }) = &self.socket else {
-            return Ok(());
+        if io.out.len() > PIECE_BYTES_MAX {
+            self.flush(io, key)?;
+        }
+        let SocketState::Open(_, RecordLayer { key: Some(transport), .. }) = self.socket else {
+            return self.flush(io, key);
         };
-        let context = io.transport();
-        context.sealed.clear();
-        context.transport.finish(*transport, &mut context.sealed);
+        let out = std::mem::take(&mut io.out);
+        let TransportContext { transport: records, sealed, .. } = io.transport();
+        sealed.clear();
+        if !out.is_empty() {
+            records.seal(transport, &out, sealed);
+        }
+        records.finish(transport, sealed);
+        io.out = out;
+        io.out.clear();
         self.send_answers(io, key)
     }
 }

@@ -1,21 +1,16 @@
-//! A core's transport, and the two places at which bytes pass through it: what is received is
-//! opened, and what is sent is sealed.
+//! A core's transport, with what the core keeps for it: parts of records, and handshakes.
 
 use std::collections::{HashMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::Key;
-use throng_driver::{Errno, Sockets};
-use throng_proto::{HeldBudget, OpenedRecords, Transport, TransportError, TransportKey};
+use throng_proto::{HeldBudget, SocketTransport, TransportError, TransportKey};
 
+use crate::CoreLimits;
 use crate::budget::Budget;
-use crate::io::CoreIo;
-use crate::send::send;
-use crate::{CloseReason, CoreLimits};
 
 /// State that a core has only if it has a transport.
 pub(crate) struct TransportContext {
-    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) transport: Box<dyn SocketTransport>,
     /// Records of the present send, and the transport's own answers to what was received.
     pub(crate) sealed: Vec<u8>,
     parts: RecordParts,
@@ -62,7 +57,7 @@ struct RecordParts {
 }
 
 impl TransportContext {
-    pub(crate) fn new(transport: Box<dyn Transport>, limits: &CoreLimits) -> Self {
+    pub(crate) fn new(transport: Box<dyn SocketTransport>, limits: &CoreLimits) -> Self {
         Self {
             transport,
             sealed: Vec::new(),
@@ -97,11 +92,16 @@ impl TransportContext {
     }
 
     /// Copies the part of a record that has arrived earlier to the front of `buffer`, and returns
-    /// its length. It is kept until [`CoreIo::open_records`] has opened the record.
+    /// its length. It is kept until the record is open.
     pub(crate) fn part_of(&self, key: Key, buffer: &mut [u8]) -> usize {
         let Some(part) = self.parts.parts.get(&key) else { return 0 };
         buffer[..part.len()].copy_from_slice(part);
         part.len()
+    }
+
+    /// Keeps the part of a record that has arrived, in place of an earlier one.
+    pub(crate) fn keep_part(&mut self, key: Key, part: &[u8]) -> Result<(), TransportError> {
+        self.parts.keep(key, part)
     }
 
     /// Forgets a connection whose socket is closed.
@@ -124,72 +124,6 @@ impl RecordParts {
             part => self.parts.insert(key, part.into()),
         };
         granted.map_err(|_| TransportError::HELD_TOO_MUCH)
-    }
-}
-
-impl<D: Sockets> CoreIo<D> {
-    /// Returns the transport's context, for a connection that has a transport.
-    pub(crate) fn transport(&mut self) -> &mut TransportContext {
-        self.transport.as_mut().expect("only a core with a transport has such a connection")
-    }
-
-    /// Opens the received records in place. Keeps what is incomplete. The transport's own answers
-    /// are in its out buffer, which the caller sends.
-    pub(crate) fn open_records(
-        &mut self,
-        key: Key,
-        transport: TransportKey,
-        input: &mut [u8],
-    ) -> Result<OpenedRecords, CloseReason> {
-        let now = self.now;
-        let context = self.transport();
-        context.sealed.clear();
-        let TransportContext { transport: records, sealed, .. } = context;
-        let open = || records.open(transport, now, input, sealed);
-        let Ok(opened) = catch_unwind(AssertUnwindSafe(open)) else {
-            self.counters.panics += 1;
-            return Err(CloseReason::Panicked);
-        };
-        let rest = input.len() - opened.incomplete_bytes;
-        context.parts.keep(key, &input[rest..]).map_err(CloseReason::TransportFailed)?;
-        self.budget.spend(opened.work_bytes);
-        Ok(opened)
-    }
-
-    /// Seals `plain` and sends it, a piece at a time, until the kernel takes no more. Returns how
-    /// much of it is sealed, and the sealed bytes that the kernel did not take.
-    pub(crate) fn send_sealed(
-        &mut self,
-        key: Key,
-        fd: &D::Fd,
-        transport: TransportKey,
-        plain: &[u8],
-    ) -> Result<(usize, Vec<u8>), Errno> {
-        let mut sealed_bytes = 0;
-        for piece in plain.chunks(PIECE_BYTES_MAX) {
-            sealed_bytes += piece.len();
-            let context = self.transport();
-            context.sealed.clear();
-            context.transport.seal(transport, piece, &mut context.sealed);
-            let unsent = self.send_records(key, fd)?;
-            if !unsent.is_empty() {
-                return Ok((sealed_bytes, unsent));
-            }
-        }
-        Ok((sealed_bytes, Vec::new()))
-    }
-
-    /// Sends the transport's out buffer. Returns what the kernel did not take.
-    pub(crate) fn send_records(&mut self, key: Key, fd: &D::Fd) -> Result<Vec<u8>, Errno> {
-        let Some(context) = &mut self.transport else { return Ok(Vec::new()) };
-        if context.sealed.is_empty() {
-            return Ok(Vec::new());
-        }
-        let taken = send(&mut self.driver, &mut self.counters, fd, &context.sealed)?;
-        let unsent = context.sealed[taken..].to_vec();
-        context.sealed.clear();
-        self.count_sent(key, taken);
-        Ok(unsent)
     }
 }
 

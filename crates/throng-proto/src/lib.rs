@@ -19,6 +19,6 @@ pub use input::Input;
 pub use raw::Raw;
 pub use session::Session;
 pub use transport::{
-    OpenedRecords, Transport, TransportError, TransportFactory, TransportKey, TransportRole,
+    OpenedRecords, SocketTransport, TransportError, TransportFactory, TransportKey, TransportRole,
     TransportStatus,
 };

@@ -13,7 +13,7 @@ use throng_base::Instant;
 /// is appended to the caller's buffer. A record that is sealed has its place in the stream: the
 /// caller sends all of it, in order, or closes the connection. So a caller seals bytes only when it
 /// sends them, and what the kernel does not take is never sealed again.
-pub trait Transport {
+pub trait SocketTransport {
     /// Returns the length of the longest record.
     fn record_bytes_max(&self) -> usize;
 
@@ -35,7 +35,8 @@ pub trait Transport {
     /// Returns the state of a connection.
     fn status(&self, key: TransportKey) -> TransportStatus;
 
-    /// Seals `plain`, and appends the records to `out`.
+    /// Seals `plain`, and appends the records to `out`. After [`Self::finish`] the caller's socket
+    /// refuses them.
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>);
 
     /// Ends the sending direction: appends the record that says so to the peer. Appends nothing
@@ -59,7 +60,7 @@ pub enum TransportRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TransportKey(pub NonZeroU32);
 
-/// Outcome of [`Transport::open`].
+/// Outcome of [`SocketTransport::open`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenedRecords {
     /// Length of the plaintext, which now is at the start of the input.
@@ -104,16 +105,16 @@ impl TransportError {
 #[derive(Clone)]
 pub struct TransportFactory(Arc<MakeTransport>);
 
-type MakeTransport = dyn Fn(usize) -> Box<dyn Transport> + Send + Sync;
+type MakeTransport = dyn Fn(usize) -> Box<dyn SocketTransport> + Send + Sync;
 
 impl TransportFactory {
     /// Creates a factory. `make` runs on the thread of the core whose number it gets.
-    pub fn new(make: impl Fn(usize) -> Box<dyn Transport> + Send + Sync + 'static) -> Self {
+    pub fn new(make: impl Fn(usize) -> Box<dyn SocketTransport> + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }
 
     /// Makes the transport of the core with this number.
-    pub fn make(&self, core: usize) -> Box<dyn Transport> {
+    pub fn make(&self, core: usize) -> Box<dyn SocketTransport> {
         (self.0)(core)
     }
 }

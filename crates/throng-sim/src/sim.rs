@@ -12,6 +12,7 @@ use throng_proto::TransportFactory;
 use crate::Faults;
 use crate::cores::{SimCores, SimCoresOptions, SimLink};
 use crate::faults::random_span;
+use crate::peer::SimPeers;
 use crate::world::{State, World};
 
 /// Simulated world, and the cores that run in it. One seed decides everything that happens.
@@ -100,6 +101,12 @@ impl Sim {
     /// Creates the cores of one process, which send each other messages of type `M`.
     pub fn cores<M>(&self, options: &SimCoresOptions) -> SimCores<M> {
         SimCores::new(Rc::clone(&self.world), options)
+    }
+
+    /// Creates a process whose client sockets the test uses itself.
+    pub fn peers(&self) -> SimPeers {
+        let driver = self.cores(&SimCoresOptions::default()).drivers().remove(0);
+        SimPeers::new(driver, self.transport.as_ref().map(|transport| transport.make(0)))
     }
 
     /// Starts a core. The test can inspect it between steps.

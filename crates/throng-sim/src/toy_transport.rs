@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 
 use throng_base::Instant;
 use throng_proto::{
-    OpenedRecords, Transport, TransportError, TransportFactory, TransportKey, TransportRole,
+    OpenedRecords, SocketTransport, TransportError, TransportFactory, TransportKey, TransportRole,
     TransportStatus,
 };
 
@@ -57,6 +57,8 @@ impl ToyTransport {
     pub const UNEXPECTED: TransportError = TransportError("record_unexpected");
     /// The peer has given up.
     pub const ALERT: TransportError = TransportError("alert");
+    /// The first byte of an alert.
+    pub const ALERT_BYTE: u8 = ToyRecord::Alert as u8;
     /// Work of a step of the handshake.
     pub const HELLO_WORK_BYTES: usize = 160 << 10;
     /// Bytes before the payload of a record: its kind, its number, its length.
@@ -79,7 +81,7 @@ impl ToyTransport {
     }
 }
 
-impl Transport for ToyTransport {
+impl SocketTransport for ToyTransport {
     fn record_bytes_max(&self) -> usize {
         Self::HEADER_BYTES + Self::PAYLOAD_BYTES_MAX
     }
@@ -138,7 +140,6 @@ impl Transport for ToyTransport {
 
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>) {
         let connection = self.at(key);
-        assert!(!connection.has_finished, "nothing is sent after the end");
         for payload in plain.chunks(Self::PAYLOAD_BYTES_MAX) {
             connection.seal(ToyRecord::Data, payload, out);
         }

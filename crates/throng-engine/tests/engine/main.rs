@@ -12,3 +12,4 @@ mod sessions;
 mod slots;
 mod sources;
 mod timers;
+mod transports;

@@ -18,7 +18,7 @@ use throng_server::{
     AcceptTopology, Connection, CoreMessage, DisconnectReason, Handler, ListenReport, ServerApp,
     ServerConfig,
 };
-use throng_sim::{Faults, FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, check};
+use throng_sim::{Faults, FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, check_over_all};
 
 type Message = std::convert::Infallible;
 type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Message>>>;
@@ -287,7 +287,7 @@ fn runs_to_the_end(
     faults: fn(&mut Prng) -> Faults,
     panics: f64,
 ) {
-    check(RUNS, |sim| {
+    check_over_all(RUNS, |sim| {
         let faults = faults(&mut sim.prng());
         sim.set_faults(faults);
         let server = Simulated::start(sim, accept, options, None);
@@ -322,7 +322,7 @@ fn a_single_permit_goes_round() {
     // A core that is woken for a permit and does not need it must wake the next core, even if a
     // message woke it before and it took the permit out of turn.
     for accept in TOPOLOGIES {
-        check(8 * RUNS, |sim| {
+        check_over_all(8 * RUNS, |sim| {
             sim.set_faults(Faults {
                 message_delay_max: Duration::from_millis(3),
                 ..Faults::none()
@@ -346,7 +346,7 @@ fn a_single_permit_goes_round() {
 fn a_connection_that_is_closed_as_it_opens_gives_its_permit_back() {
     for accept in TOPOLOGIES {
         let options = SimCoresOptions { cores: 3, permits: 2, ..SimCoresOptions::default() };
-        check(RUNS, |sim| {
+        check_over_all(RUNS, |sim| {
             sim.set_faults(Faults::rough());
             let server = Simulated::start(sim, accept, &options, None);
             server.watcher.turns_away.set(true);
@@ -402,7 +402,7 @@ fn panics_take_their_connection_and_no_permit() {
 #[test]
 fn a_server_that_is_suspended_and_resumed_serves_every_client() {
     for accept in TOPOLOGIES {
-        check(RUNS, |sim| {
+        check_over_all(RUNS, |sim| {
             let faults = Faults::random(&mut sim.prng());
             sim.set_faults(faults);
             let options = SimCoresOptions { cores: 3, permits: 9, ..SimCoresOptions::default() };
@@ -424,7 +424,7 @@ fn a_server_that_is_suspended_and_resumed_serves_every_client() {
 
 #[test]
 fn an_idle_connection_is_closed_within_a_tick_of_its_time() {
-    check(RUNS, |sim| {
+    check_over_all(RUNS, |sim| {
         let idle = Duration::from_secs(30);
         let options = SimCoresOptions { cores: 2, ..SimCoresOptions::default() };
         let server = Simulated::start(sim, AcceptTopology::Reuseport, &options, Some(idle));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use throng_server::CoreMessage;
 use throng_server::channels::demo;
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::poller::{Poller, answer, on_cores, say};
 use super::puppet::puppets;
@@ -81,7 +81,7 @@ fn one_whose_session_ends_is_present_no_more() {
 
 #[test]
 fn an_inbox_that_no_poll_empties_ends_the_session() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let mut world = World::new(sim, &puppets(), 2);
         let ada = Poller::new(&mut world, "");
         ada.post(&mut world, r#"["1","1","puppet:a","phx_join",{}]"#);
@@ -98,7 +98,7 @@ fn an_inbox_that_no_poll_empties_ends_the_session() {
 
 #[test]
 fn a_session_has_no_idle_timeout() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let channels = puppets().poll_window(Duration::from_secs(2));
         let idle_timeout = Some(Duration::from_secs(5));
         let mut world = World::with_idle_timeout(sim, &channels, 2, idle_timeout);
@@ -134,7 +134,7 @@ fn a_poll_that_is_hung_up_takes_no_messages_with_it() {
 
 #[test]
 fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again() {
-    check(4, |sim| {
+    check_over_all(4, |sim| {
         let mut world = World::new(sim, &puppets(), 1);
         let ada = Poller::new(&mut world, "");
         let poll = ada.begin_poll(&mut world);
@@ -164,7 +164,7 @@ fn a_drain_closes_connections_with_their_answers_until_the_server_listens_again(
 
 #[test]
 fn a_poll_that_waits_is_answered_with_the_other_nodes_when_its_node_drains() {
-    check(4, |sim| {
+    check_over_all(4, |sim| {
         let mut world = World::new(sim, &puppets(), 1);
         let ada = Poller::new(&mut world, "");
         let poll = ada.begin_poll(&mut world);
@@ -188,7 +188,7 @@ fn a_poll_that_waits_is_answered_with_the_other_nodes_when_its_node_drains() {
 
 #[test]
 fn messages_of_an_answer_that_finds_no_connection_wait_for_the_next_poll() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         // The connection ends before the session can know of it.
         let mail_delay_max = Duration::from_millis(30);
         sim.set_faults(Faults { message_delay_max: mail_delay_max, ..Faults::none() });

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 use throng_server::channels::Channels;
-use throng_sim::check;
+use throng_sim::check_over_all;
 
 use super::world::{Got, World};
 
@@ -117,6 +117,6 @@ pub(crate) fn answer(world: &mut World<'_>, client: usize) -> Value {
 /// Runs a test with few and with many cores.
 pub(crate) fn on_cores(channels: &Channels, test: impl Fn(&mut World<'_>)) {
     for cores in [1, 2, 5] {
-        check(4, |sim| test(&mut World::new(sim, channels, cores)));
+        check_over_all(4, |sim| test(&mut World::new(sim, channels, cores)));
     }
 }

@@ -2,31 +2,31 @@
 
 use std::time::Duration;
 
-use throng_driver::{ConnectSpec, SocketOptions, Sockets, SourceAddress};
+use throng_driver::{ConnectSpec, SocketOptions, SourceAddress};
 use throng_server::channels::Channels;
 use throng_server::pubsub::{Policy, Rulebook, TopicRules};
-use throng_sim::{Faults, SimCoresOptions, SimDriver, SimFd, check};
+use throng_sim::{Faults, PeerSocket, SimPeers, check_over_all};
 
 use super::puppet::puppets;
 use super::world::{Got, Received, TEXT, World, addr, frame, upgrade};
 
 /// A client that receives only on request.
 struct Sleeper {
-    driver: SimDriver<()>,
-    fd: SimFd,
+    driver: SimPeers,
+    fd: PeerSocket,
     received: Received,
 }
 
 impl Sleeper {
     /// Connects and joins `puppet:a`.
     fn join(world: &mut World<'_>) -> Self {
-        let mut driver = world.sim.cores(&SimCoresOptions::default()).drivers().remove(0);
+        let mut driver = world.sim.peers();
         let spec = ConnectSpec {
             target: addr(),
             source: SourceAddress::Any,
             options: SocketOptions::default(),
         };
-        let fd = driver.connect(&spec).unwrap();
+        let fd = driver.open(world.sim, &spec).unwrap();
         let mut sleeper = Self { driver, fd, received: Received::default() };
         world.wait(A_MOMENT);
         sleeper.send(upgrade("/socket/websocket?vsn=2.0.0", "").replace('\n', "\r\n").as_bytes());
@@ -85,7 +85,7 @@ fn slow_puppets() -> Channels {
 
 #[test]
 fn a_slow_reader_of_a_topic_that_intercepts_is_spared_by_the_topics_policy() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 8_000,
             window_bytes_max: 8_000,
@@ -127,7 +127,7 @@ fn a_slow_reader_of_a_topic_that_intercepts_is_spared_by_the_topics_policy() {
 #[test]
 fn a_slow_reader_is_not_idle_while_it_reads_and_one_that_reads_nothing_is() {
     for idle_timeout in [None, Some(PATIENCE)] {
-        check(3, |sim| {
+        check_over_all(3, |sim| {
             sim.set_faults(Faults {
                 window_bytes_min: 8_000,
                 window_bytes_max: 8_000,

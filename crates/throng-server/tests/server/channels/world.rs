@@ -19,7 +19,7 @@ use throng_server::channels::{ChannelMessage, Channels};
 use throng_server::{
     AcceptTopology, CoreMessage, CoreReport, ListenReport, ServerApp, ServerConfig,
 };
-use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, check};
+use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, check_over_all};
 
 type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 
@@ -43,7 +43,7 @@ type ClientCore = Rc<RefCell<Core<SimDriver<()>, Clients>>>;
 /// an error.
 #[track_caller]
 pub(crate) fn transcript(channels: &Channels, text: &str) {
-    check(RUNS, |sim| {
+    check_over_all(RUNS, |sim| {
         let faults = rough(&mut sim.prng());
         sim.set_faults(faults);
         let mut world = World::new(sim, channels, 1);

@@ -14,7 +14,9 @@ use throng_measure::ServerCounters;
 use throng_server::kinds::Chat;
 use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_server::{WebSocketOptions, WebSockets};
-use throng_sim::{Faults, Sim, SimCores, SimCoresOptions, SimDriver, SimFd, check};
+use throng_sim::{
+    Faults, PeerSocket, Sim, SimCores, SimCoresOptions, SimDriver, SimPeers, check_over_all,
+};
 
 use crate::wire;
 
@@ -26,12 +28,12 @@ struct World<'a> {
     sim: &'a mut Sim,
     cores: SimCores<CoreMessage<Never>>,
     running: Vec<ChatCore>,
-    driver: SimDriver<()>,
+    driver: SimPeers,
 }
 
 /// A client, and the bytes that it has received and not yet read.
 struct Client {
-    fd: SimFd,
+    fd: PeerSocket,
     received: Vec<u8>,
     has_ended: bool,
 }
@@ -57,7 +59,7 @@ impl<'a> World<'a> {
             cores.send_message(core, CoreMessage::listen(addr(), reply));
             assert!(sim.run_until(SHORTLY, |_| answers.try_recv().is_ok()));
         }
-        let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
+        let driver = sim.peers();
         Self { sim, cores, running, driver }
     }
 
@@ -67,7 +69,7 @@ impl<'a> World<'a> {
             source: SourceAddress::Any,
             options: SocketOptions::default(),
         };
-        let fd = self.driver.connect(&spec).unwrap();
+        let fd = self.driver.open(self.sim, &spec).unwrap();
         Client { fd, received: Vec::new(), has_ended: false }
     }
 
@@ -131,7 +133,7 @@ impl<'a> World<'a> {
 
 #[test]
 fn ten_thousand_unfinished_handshakes_keep_no_client_out() {
-    check(2, |sim| {
+    check_over_all(2, |sim| {
         sim.set_faults(Faults { turn_max: Duration::from_micros(100), ..Faults::none() });
         let mut world = World::new(sim, 2);
         let mut silent: Vec<_> = (0..SILENT).map(|_| world.connect()).collect();
@@ -173,7 +175,7 @@ fn ten_thousand_unfinished_handshakes_keep_no_client_out() {
 
 #[test]
 fn a_message_behind_the_handshake_is_received() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults { segment_bytes_max: 40, ..Faults::none() });
         let mut world = World::new(sim, 1);
         let mut client = world.connect();
@@ -193,7 +195,7 @@ fn a_message_behind_the_handshake_is_received() {
 
 #[test]
 fn a_client_that_breaks_the_rules_gets_a_close_frame_and_the_others_stay() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let mut world = World::new(sim, 1);
         let mut users = vec![world.join().0, world.join().0];
         let (mut rude, _) = world.join();
@@ -218,7 +220,7 @@ fn a_client_that_breaks_the_rules_gets_a_close_frame_and_the_others_stay() {
 
 #[test]
 fn a_client_that_is_idle_for_too_long_gets_a_close_frame_whatever_the_others_send() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(10));
         let mut world =
             World::with(sim, 1, WebSocketOptions { idle_timeout, ..WebSocketOptions::default() });
@@ -269,7 +271,7 @@ fn status(world: &mut World<'_>, request: &str) -> u16 {
 
 #[test]
 fn pages_of_other_sites_may_not_listen() {
-    check(2, |sim| {
+    check_over_all(2, |sim| {
         let named = WebSocketOptions {
             host: Some("chat.example".to_owned()),
             ..WebSocketOptions::default()
@@ -300,7 +302,7 @@ fn pages_of_other_sites_may_not_listen() {
 
 #[test]
 fn what_is_too_large_or_never_ends_is_refused_and_counted() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let mut world = World::new(sim, 1);
         let post = "POST / HTTP/1.1\r\nHost: chat\r\nContent-Length: 1\r\n\r\n";
         assert_eq!(status(&mut world, post), 413);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Prng;
 use throng_server::pubsub::TopicRules;
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::world::{Frame, World};
 
@@ -67,7 +67,7 @@ fn check_common(world: &World<'_>, peer: usize, published: &BTreeMap<usize, usiz
 
 #[test]
 fn every_member_gets_every_publication_once_and_in_order() {
-    check(12, |sim| {
+    check_over_all(12, |sim| {
         sim.set_faults(Faults { window_bytes_min: 2_000, ..Faults::rough() });
         let mut prng = sim.prng();
         let mut world = World::new(sim, CORES, 64, TopicRules::default());
@@ -108,7 +108,7 @@ fn every_member_gets_every_publication_once_and_in_order() {
 
 #[test]
 fn a_connection_that_is_reset_leaves_its_topics_and_the_others_miss_nothing() {
-    check(12, |sim| {
+    check_over_all(12, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 2_000,
             cut: 0.4,
@@ -146,7 +146,7 @@ fn a_connection_that_is_reset_leaves_its_topics_and_the_others_miss_nothing() {
 
 #[test]
 fn a_broadcast_delays_a_reply_by_a_few_turns_at_most() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let turn_max = Duration::from_millis(1);
         sim.set_faults(Faults { turn_max, ..Faults::none() });
         let mut world = World::new(sim, 1, 64, TopicRules::default());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_server::pubsub::{Policy, TopicRules};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::world::World;
 
@@ -21,7 +21,7 @@ fn with_two_cores(world: &mut World<'_>) -> (usize, usize) {
 
 #[test]
 fn a_full_mailbox_delays_publications_and_loses_none() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults {
             message_delay_max: Duration::from_millis(20),
             stall: 0.2,
@@ -52,7 +52,7 @@ fn a_full_mailbox_delays_publications_and_loses_none() {
 #[test]
 fn what_does_not_fit_falls_under_the_policy_and_is_counted() {
     for policy in [Policy::DropNewest, Policy::DropOldest] {
-        check(3, |sim| {
+        check_over_all(3, |sim| {
             // The other core takes two messages in half a second: the publisher's outbox fills.
             sim.set_faults(Faults {
                 message_delay_max: Duration::from_millis(500),

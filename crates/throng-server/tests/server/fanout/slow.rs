@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_measure::ServerCounters;
 use throng_server::pubsub::{Policy, TopicRules};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::world::World;
 
@@ -14,7 +14,7 @@ const FRAME_BYTES: usize = 508;
 /// Publishes to three members, one of which does not read until everything was published. Returns
 /// what that member received, and the counters.
 fn check_slow(policy: Policy, judge: impl Fn(&[u8], bool, &ServerCounters)) {
-    check(8, |sim| {
+    check_over_all(8, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 3_000,
             window_bytes_max: 3_000,
@@ -123,7 +123,7 @@ fn close_closes() {
 
 #[test]
 fn answers_keep_their_place_among_the_frames_of_a_slow_member() {
-    check(8, |sim| {
+    check_over_all(8, |sim| {
         sim.set_faults(Faults {
             window_bytes_min: 50,
             window_bytes_max: 400,

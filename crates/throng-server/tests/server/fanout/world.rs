@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use throng_driver::{ConnectSpec, Errno, SocketClose, SocketOptions, Sockets, SourceAddress};
+use throng_driver::{ConnectSpec, Errno, SocketClose, SocketOptions, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_measure::{Merge, ServerCounters};
 use throng_proto::Raw;
@@ -15,7 +15,7 @@ use throng_server::pubsub::{Dialect, Membership, Publication, Rulebook, Subscrip
 use throng_server::{
     Connection, CoreMessage, Handler, InterceptAction, ListenReport, ServerApp, ServerConfig,
 };
-use throng_sim::{FaultyDriver, Sim, SimCores, SimCoresOptions, SimDriver, SimFd};
+use throng_sim::{FaultyDriver, PeerSocket, Sim, SimCores, SimCoresOptions, SimDriver, SimPeers};
 
 type Never = std::convert::Infallible;
 type ServerDriver = FaultyDriver<SimDriver<CoreMessage<Never>>>;
@@ -146,13 +146,13 @@ pub(crate) struct World<'a> {
     pub(crate) sim: &'a mut Sim,
     cores: SimCores<CoreMessage<Never>>,
     running: Vec<ServerCore>,
-    driver: SimDriver<()>,
+    driver: SimPeers,
     pub(crate) peers: Vec<Peer>,
 }
 
 /// A client: a socket, and the frames that it has received.
 pub(crate) struct Peer {
-    fd: Option<SimFd>,
+    fd: Option<PeerSocket>,
     to_send: Vec<u8>,
     received: Vec<u8>,
     /// True if it receives.
@@ -192,7 +192,7 @@ impl<'a> World<'a> {
             let app = ServerApp::new(Arc::clone(&config), Rooms { rules });
             running.push(sim.spawn(Core::new(driver, app, CoreLimits::default())));
         }
-        let driver = sim.cores(&SimCoresOptions::default()).drivers().remove(0);
+        let driver = sim.peers();
         let mut world = Self { sim, cores, running, driver, peers: Vec::new() };
         let (reply, answers) = channel::<ListenReport>();
         for core in 0..world.running.len() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use throng_base::Prng;
 use throng_measure::{Histogram, Operation};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::room::{Reply, Room, To};
 use super::run::play;
@@ -58,7 +58,7 @@ fn all_are(histogram: &Histogram, us: u64) {
 
 #[test]
 fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
-    check(4, |sim| {
+    check_over_all(4, |sim| {
         let stats = play(sim, echo(), LATE, CLOSED);
         let (seen, arrived) =
             (&stats.times[Operation::Message], &stats.arrival[Operation::Message]);
@@ -72,7 +72,7 @@ fn a_late_generator_measures_a_prompt_server_by_the_kernels_clock() {
 
 #[test]
 fn a_late_send_is_in_the_latency_and_in_the_lag() {
-    check(4, |sim| {
+    check_over_all(4, |sim| {
         let stats = play(sim, echo(), LATE, PACED);
         let (lag, arrived) = (&stats.lag, &stats.arrival[Operation::Message]);
         assert!(lag.percentile(50.0) > 1_000, "the generator sent late: {}", lag.percentile(50.0));
@@ -88,7 +88,7 @@ fn a_late_send_is_in_the_latency_and_in_the_lag() {
 
 #[test]
 fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
-    check(4, |sim| {
+    check_over_all(4, |sim| {
         let stats = play(
             sim,
             echo(),
@@ -107,7 +107,7 @@ fn a_connect_takes_a_round_trip_by_the_kernels_clock() {
 
 #[test]
 fn without_stamps_both_latencies_use_the_generators_clock() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         sim.set_faults(Faults { no_stamp: 1.0, ..Faults::none() });
         let stats = play(sim, echo(), LATE, CLOSED);
         let (seen, arrived) =
@@ -133,7 +133,7 @@ fn uneven(to: To) -> Room {
 /// those that the server itself has noted.
 #[track_caller]
 fn reports_what_the_server_noted(room: impl Fn() -> Room, turn_max: Duration) {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let room = room();
         let noted = Rc::clone(&room.service);
         let stats = play(sim, room, turn_max, CHAT);
@@ -173,7 +173,7 @@ fn percentiles_of_a_late_generator_are_the_servers_own() {
 /// time for all of it: that of the last byte.
 #[test]
 fn percentiles_of_a_late_generator_in_a_room_of_twenty_are_between_the_servers_and_those_seen() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let room = uneven(To::Everyone).stalling(50, Duration::from_millis(250));
         let noted = Rc::clone(&room.service);
         let stats = play(sim, room, LATE, CHAT);
@@ -186,7 +186,7 @@ fn percentiles_of_a_late_generator_in_a_room_of_twenty_are_between_the_servers_a
 #[test]
 fn no_latency_until_the_arrival_exceeds_the_one_until_the_read_whatever_is_stamped() {
     for no_stamp in [0.0, 0.3, 0.9] {
-        check(5, |sim| {
+        check_over_all(5, |sim| {
             sim.set_faults(Faults { no_stamp, ..Faults::none() });
             let stats = play(sim, uneven(To::Everyone).stalling(50, LATE), LATE, CHAT);
             let pairs = [

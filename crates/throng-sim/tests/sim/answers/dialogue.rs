@@ -4,7 +4,7 @@ use std::time::Duration;
 use throng_measure::Operation;
 
 use throng_load::generator::{CoreStats, ErrorKind};
-use throng_sim::check;
+use throng_sim::check_over_all;
 
 use super::room::{Reply, Room, To};
 use super::run::play;
@@ -38,7 +38,7 @@ user:
 
 #[test]
 fn answers_that_may_belong_to_other_users_are_counted() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let stats = play(sim, room(Duration::from_secs(2)), ON_TIME, ANY_MESSAGE);
         let counters = &stats.counters;
         assert_eq!(errors(&stats), 0);
@@ -71,7 +71,7 @@ fn a_user_that_knows_its_own_answer_measures_it_among_those_of_others() {
     let scenario = format!(
         "load: [{{ramp: {{to: 20, over: 2s}}}}, {{hold: {{for: 30s}}}}]\nusers:\n{classes}"
     );
-    check(2, move |sim| {
+    check_over_all(2, move |sim| {
         let stats = play(sim, room(Duration::from_millis(1_500)), ON_TIME, &scenario);
         assert_eq!((errors(&stats), stats.counters.answers_doubtful), (0, 0));
         assert!(stats.times[Operation::Message].count() > 200);
@@ -91,7 +91,7 @@ fn a_message_that_arrived_before_the_request_is_not_its_answer_even_if_it_was_re
         "hello" => vec![reply(900, "ready"), reply(990, "ok")],
         _ => vec![reply(300, "ok")],
     };
-    check(10, move |sim| {
+    check_over_all(10, move |sim| {
         let late = Duration::from_millis(200);
         let stats = play(
             sim,
@@ -112,7 +112,7 @@ on_error: stop\n",
 #[test]
 fn messages_that_are_sent_ahead_are_each_answered_from_their_own_moment() {
     // Two requests are in flight at any time; each has its answer after 100 ms.
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let stats = play(
             sim,
             Room::new(|text, _| vec![reply(100, text)]),
@@ -152,7 +152,7 @@ fn a_late_answer_does_not_match_the_next_request() {
     // Every fifth answer arrives after the user's time-out, during the next request.
     let script =
         |text: &str, heard: usize| vec![reply(if heard % 5 == 4 { 1_300 } else { 400 }, text)];
-    check(3, move |sim| {
+    check_over_all(3, move |sim| {
         let stats = play(sim, Room::new(script), ON_TIME, PATIENT);
         let counters = &stats.counters;
         let given_up = stats.errors[ErrorKind::ExpectTimeout as usize];
@@ -170,7 +170,7 @@ fn an_answer_that_is_lost_costs_a_time_out_and_no_other_answer() {
         4 => Vec::new(),
         _ => vec![reply(400, text)],
     };
-    check(3, move |sim| {
+    check_over_all(3, move |sim| {
         let stats = play(sim, Room::new(script), ON_TIME, PATIENT);
         let counters = &stats.counters;
         assert_eq!(stats.errors[ErrorKind::ExpectTimeout as usize], 10, "{counters:?}");
@@ -196,7 +196,7 @@ fn unrequested_messages_do_not_fill_the_memory_of_a_user_that_sends_first() {
         let noise = (0..100).map(|_| reply(200, &"x".repeat(1_000)));
         std::iter::once(reply(10, "ok")).chain(noise).collect()
     };
-    check(2, move |sim| {
+    check_over_all(2, move |sim| {
         let stats = play(
             sim,
             Room::new(script),

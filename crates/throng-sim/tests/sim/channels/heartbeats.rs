@@ -3,7 +3,7 @@
 use std::time::Duration;
 use throng_measure::ErrorKind;
 
-use throng_sim::check;
+use throng_sim::check_over_all;
 
 use super::server::Script;
 use super::world::World;
@@ -25,7 +25,7 @@ fn heartbeats_go_on_in_every_step_and_keep_the_phases_of_the_connects() {
         "[connect, join: {topic: a}, every: {period: 7s, for: 90s, do: [push: {topic: a, \
          event: echo}]}, close]",
     ] {
-        check(2, |sim| {
+        check_over_all(2, |sim| {
             let world = World::start(sim, Script::default(), &scenario(user));
             let totals = world.finish(sim, LIMIT);
             assert_eq!(totals.errors.total(), 0, "{totals:?}");
@@ -50,7 +50,7 @@ fn heartbeats_go_on_in_every_step_and_keep_the_phases_of_the_connects() {
 
 #[test]
 fn a_heartbeat_that_is_not_answered_ends_the_connection_when_the_next_is_due() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let script = Script { heartbeats_answered: 1, ..Script::default() };
         let world = World::start(sim, script, &scenario("[connect, join: {topic: a}, stay]"));
         sim.run_for(Duration::from_secs(85));
@@ -69,7 +69,7 @@ fn a_heartbeat_that_is_not_answered_ends_the_connection_when_the_next_is_due() {
 
 #[test]
 fn the_time_between_heartbeats_can_be_set() {
-    check(2, |sim| {
+    check_over_all(2, |sim| {
         let user = "[connect: {heartbeat: 5s}, wait: 48s, close]";
         let world = World::start(sim, Script::default(), &scenario(user));
         let totals = world.finish(sim, LIMIT);

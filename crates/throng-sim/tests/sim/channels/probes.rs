@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use throng_measure::{Merge, Operation, ProbeCounters};
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check, check_over_all};
 
 use super::server::{Deliver, Script};
 use super::world::World;
@@ -32,7 +32,7 @@ fn sum(probes: &BTreeMap<u32, ProbeCounters>) -> ProbeCounters {
 
 #[test]
 fn every_user_gets_every_probe_under_all_network_faults() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
         let world = World::start(sim, Script::default(), STAY);
         let totals = world.finish(sim, LIMIT);
@@ -62,7 +62,7 @@ fn the_planted_faults_are_found_and_no_others() {
         },
         ..Script::default()
     };
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
         let world = World::start(sim, script(), STAY);
         let totals = world.finish(sim, LIMIT);
@@ -95,7 +95,7 @@ users:
   elsewhere: {user: [connect, join: {topic: \"rooms:other\"}, stay]}
 probe: [{every: 500ms, timeout: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
         let world = World::start(sim, Script::default(), talk);
         let totals = world.finish(sim, LIMIT);
@@ -119,7 +119,7 @@ user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}},
     leave: {topic: \"rooms:lobby\"}, wait: 10s, close]
 probe: [{every: 5s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let world = World::start(sim, Script::default(), short);
         let totals = world.finish(sim, LIMIT);
         let probes: Vec<_> = totals.probes.values().collect();
@@ -161,7 +161,7 @@ load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, {hold: {for: 2s}}]
 user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
 probe: [{every: 10ms, timeout: 1s, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let world = World::start(sim, Script::default(), fast);
         let totals = world.finish(sim, LIMIT);
         let sum = sum(&totals.probes);
@@ -178,7 +178,7 @@ load: [{arrivals: {rate: 30/s, for: 1s, spacing: even}}, {hold: {for: 1m}}]
 user: [connect, join: {topic: \"rooms:lobby\", payload: {user: \"${user.id}\"}}, stay]
 probe: [{every: 7ms, broadcast: {topic: \"rooms:lobby\", event: new_msg}}]
 ";
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let mail_delay_max = Duration::from_millis(2);
         sim.set_faults(Faults { message_delay_max: mail_delay_max, ..Faults::none() });
         let world = World::start(sim, Script::default(), fast);
@@ -198,7 +198,7 @@ user: [connect: {vsn: 1.0.0}, join: {topic: \"rooms:${user.id % 4}\", \
     payload: {user: \"${user.id}\"}}, join: {topic: \"rooms:all\"}, stay]
 probe: [{every: 5s, broadcast: {topic: \"rooms:3\", event: new_msg}}]
 ";
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let world = World::start(sim, Script::default(), rooms);
         let totals = world.finish(sim, LIMIT);
         let probes: Vec<_> = totals.probes.values().collect();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 use throng_measure::{ErrorKind, Operation};
 
-use throng_sim::{Sim, check};
+use throng_sim::{Sim, check_over_all};
 
 use super::server::Script;
 use super::world::{Totals, World};
@@ -21,7 +21,7 @@ fn run(sim: &mut Sim, rest: &str) -> Totals {
 #[test]
 fn a_reply_is_known_by_its_ref_while_broadcasts_and_other_replies_come_between() {
     for vsn in ["1.0.0", "2.0.0"] {
-        check(5, |sim| {
+        check_over_all(5, |sim| {
             let totals = run(
                 sim,
                 &format!(
@@ -64,7 +64,7 @@ fn each_fault_is_its_own_kind_of_error() {
             ErrorKind::ChannelError.name(),
         ),
     ] {
-        check(2, |sim| {
+        check_over_all(2, |sim| {
             let totals = run(sim, &format!("user: [connect, {steps}]\non_error: stop"));
             assert_eq!(totals.errors.get(kind), 10, "{steps}: {totals:?}");
             assert_eq!(totals.errors.total(), 10, "{steps}: {totals:?}");
@@ -76,7 +76,7 @@ fn each_fault_is_its_own_kind_of_error() {
 #[test]
 fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
     for (policy, attempts) in [("stop", 10..=10), ("restart", 150..=230), ("continue", 10..=10)] {
-        check(2, |sim| {
+        check_over_all(2, |sim| {
             let script = Script { status: Some(403), ..Script::default() };
             let totals =
                 run_with(sim, script, &format!("user: [connect, close]\non_error: {policy}"));
@@ -95,7 +95,7 @@ fn a_refused_upgrade_is_a_failed_connect_with_its_status() {
 
 #[test]
 fn a_user_that_continues_after_a_crash_has_no_channel() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let totals = run(
             sim,
             "user: [connect, join: {topic: a}, join: {topic: b}, push: {topic: a, event: crash}, \
@@ -117,7 +117,7 @@ fn a_user_that_continues_after_a_crash_has_no_channel() {
 
 #[test]
 fn a_user_that_begins_again_has_no_channel_from_before() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let totals = run(
             sim,
             "user: [connect, join: {topic: a}, push: {topic: a, event: echo}, push: {topic: a, \

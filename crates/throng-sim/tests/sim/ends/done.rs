@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_sim::{Sim, check};
+use throng_sim::{Sim, check_over_all};
 
 use super::world::{Speaks, Totals, World};
 
@@ -19,7 +19,7 @@ const AT_ONCE: &str = "rate: 1000/s, for: 10ms, most: 10, spacing: even";
 
 #[test]
 fn a_load_ends_with_the_last_user_of_all_cores() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "[connect, send: hi, expect: hi, wait: 20s ±50%, close]";
         let (totals, took) = run(sim, AT_ONCE, user);
         let c = &totals.counters;
@@ -30,7 +30,7 @@ fn a_load_ends_with_the_last_user_of_all_cores() {
 
 #[test]
 fn users_that_have_ended_before_the_last_phase_end_the_load_when_it_begins() {
-    check(1, |sim| {
+    check_over_all(1, |sim| {
         let arrivals = "rate: 1000/s, for: 5s, most: 10, spacing: even";
         let (totals, took) = run(sim, arrivals, "[connect, close]");
         assert_eq!(totals.counters.users_finished, 10);
@@ -40,7 +40,7 @@ fn users_that_have_ended_before_the_last_phase_end_the_load_when_it_begins() {
 
 #[test]
 fn users_that_never_end_have_the_time_of_the_phase() {
-    check(1, |sim| {
+    check_over_all(1, |sim| {
         let (totals, took) = run(sim, AT_ONCE, "[connect, stay]");
         assert_eq!(totals.counters.users_finished, 10);
         assert!((2_400..2_402).contains(&took.as_secs()), "{took:?}");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use throng_base::Prng;
 use throng_load::generator::GeneratorMessage;
 use throng_measure::{LoadCounters, Merge};
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check_over_all};
 
 use super::world::{Speaks, World};
 
@@ -185,7 +185,7 @@ fn play(sim: &mut Sim, speaks: Speaks) -> LoadCounters {
 /// Runs many scenarios and returns their summed counters, because a sum of zeros would also add up.
 fn play_all(speaks: Speaks) -> LoadCounters {
     let sum = RefCell::new(LoadCounters::default());
-    check(RUNS, |sim| {
+    check_over_all(RUNS, |sim| {
         let counters = play(sim, speaks);
         sum.borrow_mut().merge(&counters);
     });

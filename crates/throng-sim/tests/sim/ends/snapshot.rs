@@ -8,7 +8,7 @@ use throng_load::run::Collector;
 use throng_measure::runfile::RunHeader;
 use throng_measure::{Interval, LoadInterval};
 use throng_report::SummaryFold;
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check, check_over_all};
 
 use super::world::{Speaks, World};
 
@@ -96,7 +96,7 @@ fn a_late_answer_of_a_core_does_not_raise_the_rate() {
 
 #[test]
 fn a_core_that_is_silent_for_a_second_is_not_twice_as_fast_in_the_next() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let (rate, silent) = rate_most(sim, |second| if second == 5 { 1_000 } else { 0 });
         assert_eq!(silent, 1);
         assert!((990.0..1_005.0).contains(&rate), "{rate}");

@@ -3,7 +3,7 @@
 
 use throng_load::generator::GeneratorMessage;
 use throng_measure::{ErrorKind, Histogram, Operation};
-use throng_sim::{Sim, check};
+use throng_sim::{Sim, check, check_over_all};
 
 use super::world::{Speaks, Totals, World};
 
@@ -28,7 +28,7 @@ fn by_second(histogram: &Histogram) -> [u32; 5] {
 
 #[test]
 fn a_connect_without_an_answer_counts_as_waiting() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let totals =
             stalled(sim, Speaks::Tcp, "user: [connect: {timeout: 30s}, wait: 100ms, close]");
         let c = &totals.counters;
@@ -65,7 +65,7 @@ fn an_upgrade_without_an_answer_counts_as_waiting_separately() {
 
 #[test]
 fn a_join_and_a_push_without_an_answer_count_separately() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 30s}, \
             leave: {topic: a, timeout: 30s}, wait: 100ms]}]";
         let totals = stalled(sim, Speaks::Phoenix, user);
@@ -79,7 +79,7 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
             (20, 0)
         );
     });
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [connect, join: {topic: a}, every: {period: 1s, do: [push: {topic: a, \
             event: e, timeout: 30s}]}]";
         let totals = stalled(sim, Speaks::Phoenix, user);
@@ -96,7 +96,7 @@ fn a_join_and_a_push_without_an_answer_count_separately() {
 
 #[test]
 fn a_request_whose_connection_is_not_established_is_one_attempt() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let totals =
             stalled(sim, Speaks::Http, "user: [get: {path: /, timeout: 30s}, wait: 100ms, close]");
         let c = &totals.counters;
@@ -108,7 +108,7 @@ fn a_request_whose_connection_is_not_established_is_one_attempt() {
 
 #[test]
 fn a_request_without_an_answer_counts_separately() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [get: /, every: {period: 1s, do: [get: {path: /a, timeout: 30s}]}]";
         let totals = stalled(sim, Speaks::Http, user);
         let c = &totals.counters;
@@ -120,7 +120,7 @@ fn a_request_without_an_answer_counts_separately() {
         );
         assert!(totals.times.unanswered[Operation::Message].is_empty());
     });
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [repeat: {times: 100, do: [get: {path: /a, timeout: 2s}, wait: 100ms]}]\n\
             on_error: stop";
         let totals = stalled(sim, Speaks::Http, user);
@@ -132,7 +132,7 @@ fn a_request_without_an_answer_counts_separately() {
 
 #[test]
 fn a_login_before_an_upgrade_is_a_connection_of_its_own() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [get: /login, connect, every: {period: 1s, do: [send: hi, \
             expect: {text: hi, timeout: 30s}]}]";
         let totals = stalled(sim, Speaks::Ws, user);
@@ -144,7 +144,7 @@ fn a_login_before_an_upgrade_is_a_connection_of_its_own() {
 
 #[test]
 fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [connect, repeat: {times: 100, do: [join: {topic: a, timeout: 2s}, \
             leave: {topic: a}, wait: 100ms]}]\n\
             on_error: stop";
@@ -160,7 +160,7 @@ fn a_join_that_times_out_has_failed_and_waited_for_that_long() {
 #[test]
 fn every_turn_that_came_due_while_its_user_waited_counts_with_its_own_age() {
     for speaks in [Speaks::Tcp, Speaks::Ws] {
-        check(3, |sim| {
+        check_over_all(3, |sim| {
             // Turns are due at whole seconds after the connect, and users begin within the first
             // second.
             let totals = stalled(
@@ -219,7 +219,7 @@ fn a_time_out_that_restarts_its_user_costs_the_turns_that_came_due_meanwhile() {
 
 #[test]
 fn a_time_out_that_continues_begins_the_late_turns_and_loses_none() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let load = "load: [{ramp: {to: 10, over: 100ms}}, {hold: {for: 9900ms}}]";
         let user = "user: [connect, every: {period: 500ms, do: [send: hi, expect: {text: hi, \
             timeout: 2s}]}]\n\
@@ -239,7 +239,7 @@ fn a_time_out_that_continues_begins_the_late_turns_and_loses_none() {
 
 #[test]
 fn a_user_whose_peer_does_not_read_is_counted_and_timed() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let user = "user: [connect, every: {rate: 10/s, do: [send: {random: 100KiB}]}]";
         let totals = stalled(sim, Speaks::Tcp, user);
         let c = &totals.counters;
@@ -275,7 +275,7 @@ fn arrivals_that_the_end_cuts_off_are_neither_finished_nor_failed() {
 
 #[test]
 fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let scenario = "load: [{arrivals: {rate: 20/s, for: 1s, spacing: even}}, \
             {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 700ms, do: [send: hi, expect: hi]}]";
@@ -294,7 +294,7 @@ fn a_loop_without_an_end_takes_no_turn_after_the_schedule_and_its_users_finish()
 
 #[test]
 fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_went_on() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let scenario = "load: [{arrivals: {rate: 10/s, for: 1s, spacing: even}}, \
             {hold: {for: 4s}}]\n\
             user: [connect, every: {period: 1s, do: [send: hi, expect: {text: hi, \
@@ -319,7 +319,7 @@ fn turns_that_were_due_before_the_end_of_the_schedule_count_though_their_user_we
 
 #[test]
 fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let scenario = "load: [{ramp: {to: 20, over: 1s}}, {hold: {for: 4s}}, {ramp: {to: 10, \
             over: 1s}}, \
             {hold: {for: 3s}}]\n\
@@ -341,7 +341,7 @@ fn users_that_are_stopped_by_hand_or_by_the_schedule_are_cut_as_well() {
 
 #[test]
 fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let load = "load: [{ramp: {to: 30, over: 1s}}, {hold: {for: 4s}}]";
         let users = "users: {stays: {user: [connect, stay]}, thinks: {user: [connect, wait: 1h]}, \
             paced: {user: [connect, every: {period: 3s, do: [send: hi, expect: hi]}]}}";
@@ -358,7 +358,7 @@ fn a_user_who_stays_or_whose_last_loop_has_no_end_has_finished_when_the_run_ends
 
 #[test]
 fn a_fast_loop_that_missed_millions_of_turns_counts_all_of_them() {
-    check(1, |sim| {
+    check_over_all(1, |sim| {
         let scenario = "load: [{ramp: {to: 1, over: 100ms}}, {hold: {for: 59900ms}}]\n\
             user: [connect, every: {rate: 1M/s, do: [send: x, expect: {text: x, timeout: 1h}]}]";
         let world = World::start(sim, Speaks::Tcp, 1, scenario);
@@ -386,7 +386,7 @@ fn a_fast_loop_that_missed_millions_of_turns_counts_all_of_them() {
 
 #[test]
 fn a_connect_after_a_rest_counts_from_the_end_of_the_rest() {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let scenario = "load: [{ramp: {to: 50, over: 1s}}, {hold: {for: 20s}}]\n\
             user: [connect, send: hi, expect: no, close]";
         let world = World::start(sim, Speaks::Tcp, 2, scenario);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_server::AcceptTopology;
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check_over_all};
 
 use super::pair::{Pair, Shape};
 
@@ -74,7 +74,7 @@ fn check_accounts(sim: &mut Sim, pair: &Pair) {
 #[test]
 fn users_at_the_end_of_the_run_leave_as_they_close() {
     for (close, expected) in [("close: reset", 40), ("close", 0)] {
-        check(10, |sim| {
+        check_over_all(10, |sim| {
             let scenario = format!(
                 "\nload: [{{ramp: {{to: 40, over: 1s}}}}, {{hold: {{for: 1s}}}}]\n\
                  user: [connect, {{wait: 60s}}, {close}]\n"
@@ -106,22 +106,22 @@ fn without_an_error(sim: &mut Sim, faults: Faults, scenario: &str) {
 
 #[test]
 fn server_and_generator_agree_on_a_calm_network() {
-    check(6, |sim| without_an_error(sim, Faults::none(), ASK));
+    check_over_all(6, |sim| without_an_error(sim, Faults::none(), ASK));
 }
 
 #[test]
 fn server_and_generator_agree_on_a_rough_network() {
-    check(15, |sim| without_an_error(sim, rough(), ASK));
+    check_over_all(15, |sim| without_an_error(sim, rough(), ASK));
 }
 
 #[test]
 fn bulk_bytes_come_back_on_a_rough_network() {
-    check(8, |sim| without_an_error(sim, rough(), BULK));
+    check_over_all(8, |sim| without_an_error(sim, rough(), BULK));
 }
 
 #[test]
 fn accounts_close_on_a_hostile_network() {
-    check(30, |sim| {
+    check_over_all(30, |sim| {
         sim.set_faults(Faults::hostile());
         let accept = any_accept(sim);
         let pair = Pair::start(sim, accept, Shape::default(), TALK);
@@ -134,7 +134,7 @@ fn accounts_close_on_a_hostile_network() {
 
 #[test]
 fn a_server_that_is_suspended_and_resumed_serves_again() {
-    check(15, |sim| {
+    check_over_all(15, |sim| {
         sim.set_faults(rough());
         let accept = any_accept(sim);
         let pair = Pair::start(sim, accept, Shape::default(), TALK);

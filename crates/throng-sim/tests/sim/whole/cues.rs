@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_load::generator::ErrorKind;
 use throng_measure::{LoadCounters, Operation};
 use throng_server::AcceptTopology;
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check_over_all};
 
 use super::pair::{Pair, Shape};
 
@@ -16,7 +16,7 @@ fn start(sim: &mut Sim, scenario: &str) -> Pair {
 
 #[test]
 fn a_barrier_lets_groups_go_that_are_exactly_as_large_as_it_says() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         // A user comes every half second.
         let scenario = "
 load: [{ramp: {to: 23, over: 11500ms}}, {hold: {for: 5s}}]
@@ -50,7 +50,7 @@ user: [connect, {barrier: {name: start, users: 5}}, {send: hi}, {expect: hi}, st
 
 #[test]
 fn a_barrier_that_never_opens_is_told_with_the_users_that_came() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let scenario = "
 load: [{ramp: {to: 12, over: 1s}}, {hold: {for: 9s}}]
 users:
@@ -71,7 +71,7 @@ users:
 
 #[test]
 fn a_signal_that_never_comes_is_told_with_the_users_that_waited() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let scenario = "
 load: [{ramp: {to: 8, over: 1s}}, {hold: {for: 4s}}]
 users:
@@ -88,7 +88,7 @@ users:
 
 #[test]
 fn users_that_come_before_a_signal_wait_and_later_ones_do_not() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let scenario = "
 load: [{ramp: {to: 40, over: 8s}}, {hold: {for: 5s}}]
 users:
@@ -111,7 +111,7 @@ users:
 
 #[test]
 fn a_wait_that_takes_too_long_is_an_error_of_its_own() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let scenario = "
 load: [{ramp: {to: 5, over: 10s}}, {hold: {for: 5s}}]
 user: [connect, {barrier: {name: start, users: 5, timeout: 1s}}, {send: hi}, stay]
@@ -132,7 +132,7 @@ on_error: stop
 
 #[test]
 fn users_that_are_stopped_while_they_wait_are_not_waited_for() {
-    check(10, |sim| {
+    check_over_all(10, |sim| {
         let scenario = "
 load:
   - ramp: {to: 6, over: 600ms}
@@ -185,7 +185,7 @@ user:
 
 #[test]
 fn a_barrier_never_stands_still_while_enough_users_come() {
-    check(20, |sim| {
+    check_over_all(20, |sim| {
         let load = crowd(sim);
         assert_eq!(load.cue_waiting, 0, "{load:?}");
         assert!(load.messages_answered > 300, "{load:?}");

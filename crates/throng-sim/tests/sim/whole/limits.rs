@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_server::AcceptTopology;
-use throng_sim::{Faults, check};
+use throng_sim::{Faults, check_over_all};
 
 use super::pair::{Pair, Shape};
 
@@ -17,7 +17,7 @@ user: [{connect: {timeout: 200s}}, {send: hello}, {expect: {bytes: 5, timeout: 2
 #[test]
 fn connections_never_exceed_the_permits_and_every_user_gets_one_in_turn() {
     for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
-        check(8, |sim| {
+        check_over_all(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
             let shape = Shape { connections_max: 10, ..Shape::default() };
             let pair = Pair::start(sim, accept, shape, CROWD);
@@ -42,7 +42,7 @@ fn connections_never_exceed_the_permits_and_every_user_gets_one_in_turn() {
 #[test]
 fn full_fd_tables_cause_no_error() {
     for accept in [AcceptTopology::Reuseport, AcceptTopology::Shared, AcceptTopology::Dispatch] {
-        check(8, |sim| {
+        check_over_all(8, |sim| {
             sim.set_faults(Faults { syn_loss: 0.0, ..Faults::rough() });
             // Three tables of 15 fds, one in each for the listener; the hash spreads connects
             // unevenly.
@@ -63,7 +63,7 @@ fn full_fd_tables_cause_no_error() {
 
 #[test]
 fn a_silent_connection_is_closed_after_the_idle_timeout() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let idle_timeout = Some(Duration::from_secs(2));
         let shape = Shape { idle_timeout, ..Shape::default() };
         let scenario = "

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_measure::LoadCounters;
 use throng_server::AcceptTopology;
-use throng_sim::{Faults, Sim, check};
+use throng_sim::{Faults, Sim, check_over_all};
 
 use super::pair::{LoadCore, Pair, Shape};
 
@@ -23,7 +23,7 @@ fn counters(sim: &mut Sim, machines: &[usize], scenario: &str) -> (LoadCounters,
 /// Asserts that the counters of a scenario do not depend on how its cores are dealt to machines.
 #[track_caller]
 fn check_scenario(scenario: &str) {
-    check(3, |sim| {
+    check_over_all(3, |sim| {
         let of = |machines: &[usize]| counters(&mut Sim::new(sim.seed()), machines, scenario);
         let alone = of(&[6]);
         assert!(alone.0.messages_answered >= 100 && alone.1 >= 100, "{alone:?}");
@@ -120,7 +120,7 @@ user:
 
 #[test]
 fn users_of_all_machines_wait_for_one_another() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         for machines in [&[1, 2, 3][..], &[2, 2, 2]] {
             let mut sim = Sim::new(sim.seed());
             sim.set_faults(Faults::none());

@@ -6,7 +6,7 @@ use throng_measure::Operation;
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_server::AcceptTopology;
-use throng_sim::{Sim, check};
+use throng_sim::{Sim, check_over_all};
 
 use super::pair::{Pair, Shape};
 
@@ -25,7 +25,7 @@ user:
 
 #[test]
 fn all_users_together_keep_a_rate_to_within_one_percent() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let pair = start(sim, &format!("limits: {{all: {{send: 1000/s}}}}\n{EAGER}"));
         sim.run_for(Duration::from_secs(2));
         let (mut before, mut most) = (pair.load_counters().messages_sent, 0);
@@ -52,7 +52,7 @@ fn all_users_together_keep_a_rate_to_within_one_percent() {
 
 #[test]
 fn each_user_keeps_its_own_rate() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let pair = start(sim, &format!("limits: {{user: {{send: 10/s}}}}\n{EAGER}"));
         sim.run_for(Duration::from_secs(2));
         let before = pair.load_counters().messages_sent;
@@ -64,7 +64,7 @@ fn each_user_keeps_its_own_rate() {
 
 #[test]
 fn connects_keep_their_rate() {
-    check(5, |sim| {
+    check_over_all(5, |sim| {
         let scenario = "
 limits: {all: {connect: 50/s}}
 load: [{ramp: {to: 60, over: 1s}}, {hold: {for: 60s}}]
