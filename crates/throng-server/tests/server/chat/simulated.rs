@@ -15,7 +15,7 @@ use throng_server::kinds::Chat;
 use throng_server::{CheckOrigin, CoreMessage, ListenReport, ServerApp, ServerConfig};
 use throng_server::{WebSocketOptions, WebSockets};
 use throng_sim::{
-    Faults, PeerSocket, Sim, SimCores, SimCoresOptions, SimDriver, SimPeers, check_over_all,
+    Faults, PeerSocket, Sim, SimCores, SimCoresOptions, SimDriver, SimPeers, check, check_over_all,
 };
 
 use crate::wire;
@@ -133,7 +133,7 @@ impl<'a> World<'a> {
 
 #[test]
 fn ten_thousand_unfinished_handshakes_keep_no_client_out() {
-    check_over_all(2, |sim| {
+    check(2, |sim| {
         sim.set_faults(Faults { turn_max: Duration::from_micros(100), ..Faults::none() });
         let mut world = World::new(sim, 2);
         let mut silent: Vec<_> = (0..SILENT).map(|_| world.connect()).collect();
