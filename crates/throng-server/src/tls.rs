@@ -21,7 +21,7 @@ pub fn tls_transport(options: TlsServerOptions) -> Result<TransportFactory, TlsC
     Ok(TransportFactory::new(move |core| {
         let core = u16::try_from(core).unwrap_or(u16::MAX);
         let config = TlsServerConfig::new(&options, core).expect("these options made one before");
-        Box::new(TlsTransport::server(config, unix_at_zero))
+        Box::new(TlsTransport::new(unix_at_zero).with_server(config))
     }))
 }
 

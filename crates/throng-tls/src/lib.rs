@@ -3,10 +3,9 @@
 //! rustls makes the handshake. Then its state is dropped, and a record layer of our own does the
 //! rest with [`CONN_BYTES`] a connection: keys, secrets and sequence numbers, no buffer.
 //!
-//! A core has one [`TlsTable`]. The entry of a connection has a [`TlsKey`], four bytes. Bytes that
-//! arrived become plaintext in place ([`TlsTable::open`]), plaintext becomes records that are
-//! appended to the caller's buffer ([`TlsTable::seal`]). [`TlsTransport`] is a table as the transport
-//! of an engine's connections.
+//! A core has one [`TlsTable`], to the engine a [`TlsTransport`]. The entry of a connection has a
+//! key of four bytes. Bytes that arrived become plaintext in place ([`TlsTable::open`]), plaintext
+//! becomes records that are appended to the caller's buffer ([`TlsTable::seal`]).
 
 mod alert;
 mod config;

@@ -103,6 +103,11 @@ impl TlsTable {
         self.begin(Handshake::client(config, offers_session, unix, out))
     }
 
+    /// Returns the key of a connection that failed before it began.
+    pub(crate) fn refuse(&mut self, error: TlsError) -> TlsKey {
+        self.begin(Err(error))
+    }
+
     /// Returns how far the connection is.
     pub fn status(&self, key: TlsKey) -> TlsStatus<'_> {
         let is_finished = match self.slot(key) {

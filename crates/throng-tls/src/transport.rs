@@ -8,38 +8,62 @@ use throng_proto::{
 };
 
 use crate::{
-    RECORD_BYTES_MAX, TlsClientConfig, TlsCounters, TlsError, TlsKey, TlsServerConfig, TlsStatus,
-    TlsTable,
+    RECORD_BYTES_MAX, TlsClientConfig, TlsError, TlsHandshakeKind, TlsKey, TlsServerConfig,
+    TlsStatus, TlsTable,
 };
 
-/// Transport of a core whose connections have TLS.
+/// TLS of all connections of a core that serves, connects, or both.
 pub struct TlsTransport {
     table: TlsTable,
-    role: TlsRole,
+    server: Option<TlsServerConfig>,
+    client: Option<(TlsClientConfig, SessionOffers)>,
+    /// Whether the handshake that was completed last resumed a session.
+    has_resumed: bool,
 }
 
-/// What the connections of a core are, and how they make their handshakes.
-enum TlsRole {
-    Server(TlsServerConfig),
-    Client(TlsClientConfig),
+/// Which connections offer a session, if there is one.
+struct SessionOffers {
+    /// Share of the connections.
+    share: f64,
+    /// Offers that are due, less than two.
+    due: f64,
+}
+
+impl SessionOffers {
+    /// Reports whether the next connection offers a session.
+    fn next(&mut self, has_session: bool) -> bool {
+        // One offer that no session allowed is made up for.
+        self.due = (self.due + self.share).min(2.0 - f64::EPSILON);
+        let offers = has_session && self.due >= 1.0;
+        self.due -= f64::from(u8::from(offers));
+        offers
+    }
 }
 
 impl TlsTransport {
-    /// Creates the transport of a core whose connections are accepted. `unix_at_zero` is the time
-    /// of Unix at [`Instant::ZERO`].
-    pub fn server(config: TlsServerConfig, unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), role: TlsRole::Server(config) }
+    /// Creates the transport of a core. `unix_at_zero` is the time of Unix at [`Instant::ZERO`].
+    pub fn new(unix_at_zero: Duration) -> Self {
+        Self { table: TlsTable::new(unix_at_zero), server: None, client: None, has_resumed: false }
     }
 
-    /// Creates the transport of a core that connects. `unix_at_zero` is the time of Unix at
-    /// [`Instant::ZERO`].
-    pub fn client(config: TlsClientConfig, unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), role: TlsRole::Client(config) }
+    /// Accepts connections with this configuration.
+    #[must_use]
+    pub fn with_server(mut self, config: TlsServerConfig) -> Self {
+        self.server = Some(config);
+        self
     }
 
-    /// Returns what was counted.
-    pub const fn counters(&self) -> &TlsCounters {
-        self.table.counters()
+    /// Connects with this configuration. `share` of the connections offer to resume a session, if
+    /// there is one.
+    #[must_use]
+    pub fn with_client(mut self, config: TlsClientConfig, share: f64) -> Self {
+        self.client = Some((config, SessionOffers { share, due: 0.0 }));
+        self
+    }
+
+    /// Returns the connections.
+    pub const fn table(&self) -> &TlsTable {
+        &self.table
     }
 }
 
@@ -49,19 +73,13 @@ impl SocketTransport for TlsTransport {
     }
 
     fn begin(&mut self, role: TransportRole, now: Instant, out: &mut Vec<u8>) -> TransportKey {
-        let key = match &self.role {
-            TlsRole::Server(config) => {
-                debug_assert_eq!(
-                    role,
-                    TransportRole::Server,
-                    "the core's connections are accepted"
-                );
-                self.table.accept(config)
+        let key = match (role, &self.server, &mut self.client) {
+            (TransportRole::Server, Some(config), _) => self.table.accept(config),
+            (TransportRole::Client, _, Some((config, offers))) => {
+                let offers_session = offers.next(config.has_session());
+                self.table.connect(config, offers_session, now, out)
             }
-            TlsRole::Client(config) => {
-                debug_assert_eq!(role, TransportRole::Client, "the core connects");
-                self.table.connect(config, config.has_session(), now, out)
-            }
+            _ => self.table.refuse(TlsError::NotOpen),
         };
         TransportKey(key.0)
     }
@@ -74,9 +92,13 @@ impl SocketTransport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
-        if let (TlsRole::Server(_), TlsStatus::Failed(TlsError::NotTls(begin))) =
-            (&self.role, self.table.status(TlsKey(key.0)))
-            && is_http(begin)
+        if let Some(established) = &opened.established {
+            self.has_resumed = established.kind == TlsHandshakeKind::Resumed;
+        }
+        if opened.plain_bytes == 0
+            && self.server.is_some()
+            && let TlsStatus::Failed(TlsError::NotTls(begin)) = self.table.status(TlsKey(key.0))
+            && is_http_request(begin)
         {
             out.extend_from_slice(PLAIN_HTTP_ANSWER);
         }
@@ -97,11 +119,8 @@ impl SocketTransport for TlsTransport {
     }
 
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>) {
-        match self.table.seal(TlsKey(key.0), [plain], out) {
-            // The status says that the connection has failed.
-            Ok(()) | Err(TlsError::KeysExhausted) => {}
-            Err(error) => debug_assert!(false, "sealed for a connection that is not open: {error}"),
-        }
+        // A connection that cannot seal has failed, which its status reports.
+        let _ = self.table.seal(TlsKey(key.0), [plain], out);
     }
 
     fn finish(&mut self, key: TransportKey, out: &mut Vec<u8>) {
@@ -118,7 +137,7 @@ impl SocketTransport for TlsTransport {
 }
 
 /// Reports whether the first bytes of a client are those of an HTTP request.
-fn is_http(begin: &[u8; 5]) -> bool {
+fn is_http_request(begin: &[u8; 5]) -> bool {
     let methods = ["GET ", "HEAD ", "POST ", "PUT ", "DELETE ", "CONNECT ", "OPTIONS ", "PATCH "];
     methods.iter().any(|method| {
         let bytes = method.len().min(begin.len());
@@ -137,3 +156,17 @@ const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
 /// Bytes that cost as much to open as one microsecond of a handshake's work. Four signatures of
 /// ECDSA, or one of RSA, fill a core's `handshake_work_bytes_max`.
 const WORK_BYTES_PER_US: usize = 640;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_connections_offers_a_session_and_one_that_was_missing_is_made_up_for() {
+        let offers = |share: f64, connections: u32| {
+            let mut offers = SessionOffers { share, due: 0.0 };
+            (0..connections).filter(|number| offers.next(*number > 0)).count()
+        };
+        assert_eq!([0.0, 0.25, 0.8, 1.0].map(|share| offers(share, 100)), [0, 25, 80, 99]);
+    }
+}

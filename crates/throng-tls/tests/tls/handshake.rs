@@ -112,8 +112,8 @@ fn steps_report_what_they_cost() {
     let mut client = Ours::client(&options.client(), false);
     let mut server = Ours::server(&options.server());
     check(&mut client, &mut server, usize::MAX);
-    assert!((250..1_000).contains(&server.cost_us), "{}", server.cost_us);
-    assert!((300..1_000).contains(&client.cost_us), "{}", client.cost_us);
+    assert!((160..300).contains(&server.cost_us), "{}", server.cost_us);
+    assert!((300..400).contains(&client.cost_us), "{}", client.cost_us);
 }
 
 #[test]

@@ -7,3 +7,4 @@ mod limits;
 mod machines;
 mod pair;
 mod rates;
+mod tls;
