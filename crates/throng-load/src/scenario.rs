@@ -16,6 +16,7 @@ mod escape;
 pub(crate) mod expanded_size;
 mod expression;
 pub(crate) mod flow;
+pub(crate) mod foreign_variable;
 mod function;
 mod header;
 pub(crate) mod inputs;
@@ -31,6 +32,7 @@ mod params;
 mod probe;
 mod protocol;
 mod quantity;
+mod reach;
 pub(crate) mod reader;
 mod setup;
 pub(crate) mod step;
@@ -66,10 +68,11 @@ pub use on_message::MessageRule;
 pub use params::{Params, read_params, with_params};
 pub use probe::{Broadcast, PROBE_TIMEOUT_DEFAULT, Probe};
 pub use quantity::Quantity;
+pub use reach::{Reach, needs_no_permission};
 pub use setup::{Setup, Teardown};
 pub use step::Step;
 pub(crate) use step::compile_steps;
-pub use target::{Reach, Target, TargetError, needs_no_permission};
+pub use target::{Target, TargetError};
 pub use template::{Segment, Template};
 pub use template_error::TemplateError;
 pub(crate) use variable::STORED_BYTES_MAX;
@@ -240,11 +243,15 @@ fn read(
         reader.error(0..0, "the scenario is empty", "`target`, `load` and `user` belong here");
         return None;
     }
-    let fields = reader.fields(root, "a scenario", &KEYS)?;
-    let target = reader.require(&fields, "target", "a scenario", "target: tcp://127.0.0.1:5555");
+    let fields = reader.fields(root, WHOLE, &KEYS)?;
+    let target = reader.require(&fields, "target", WHOLE, "target: tcp://127.0.0.1:5555");
     let scheme = target.and_then(Node::scalar).and_then(target::scheme_of);
     let target = target.and_then(|node| read_target(reader, node));
-    let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
+    let protocol = match (scheme, fields.get("user")) {
+        (None, Some(steps)) => protocol::of_steps(steps),
+        _ => scheme.map_or(Protocol::default(), Protocol::of),
+    };
+    let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), protocol);
     reader.protocol = protocol;
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load = load::read(reader, &fields, folder, peak);
@@ -332,7 +339,7 @@ fn read_user(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Class>>
             None
         }
         (None, None) => {
-            reader.require(fields, "user", "a scenario", "user: [connect, wait: 1s, close]");
+            reader.require(fields, "user", WHOLE, "user: [connect, wait: 1s, close]");
             None
         }
     }
@@ -453,6 +460,9 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     }
     read.ok()
 }
+
+/// What a mistake at the top of a scenario calls it.
+const WHOLE: &str = "a scenario";
 
 const KEYS: [&str; 15] = [
     "target",

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Op, OpRole, Program, StepOrigin, Turns, nanos};
 use crate::protocols::MessageForm;
-use crate::scenario::{Diagnostic, Diagnostics};
+use crate::scenario::{Diagnostic, Diagnostics, foreign_variable};
 
 /// A step in which a user waits for something else than messages, while all that come are kept for
 /// a later step that skips none.
@@ -18,11 +18,12 @@ pub struct UnreadMessages<'a> {
 }
 
 impl Program {
-    /// Returns the steps in which messages would be left unread, with the warnings about them. A
-    /// server that only answers sends none.
+    /// Returns warnings about the scenario `source` of the program: steps in which messages would be
+    /// left unread, and variables as other tools write them.
     pub fn warnings(&self, name: &str, source: &str) -> Diagnostics {
         let unread = self.unread_messages();
         let warnings = unread.iter().map(|unread| unread.warning(source));
+        let warnings = warnings.chain(foreign_variable::warnings(source));
         Diagnostics::warnings(name, source, warnings.collect())
     }
 

@@ -34,8 +34,13 @@ pub(super) const PROTOCOL: ClientProtocol = ClientProtocol {
     opens_itself: true,
     connect_keys: &[],
     limits: &[LimitedAction::Request],
-    in_place_of: |step| {
-        (step == "connect").then_some("leave it out: the first request opens the connection")
+    in_place_of: |step| match step {
+        "connect" => Some("leave it out: the first request opens the connection"),
+        "expect" | "receive" => {
+            Some("a request has its own `expect`, for example `get: {path: /, expect: 200}`")
+        }
+        "send" => Some("send a request, for example `post: {path: /, body: hello}`"),
+        _ => None,
     },
     // Between two requests, a connection has no buffer.
     user_bytes: 256,

@@ -126,7 +126,7 @@ pub(super) fn read(
         return by_class::read(reader, fields, users, folder);
     }
     let example = "load: [{ramp: {to: 100, over: 10s}}]";
-    let node = reader.require(fields, "load", "a scenario", example)?;
+    let node = reader.require(fields, "load", super::WHOLE, example)?;
     let mut phases = read_phases(reader, node, folder)?;
     if let Some(peak) = peak {
         peak::set_peak(reader, node, &mut phases, peak);
@@ -188,6 +188,7 @@ fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opt
         return None;
     }
     let (key, value) = entries.first()?;
+    let mistakes_before = reader.mistakes.len();
     let plain = |phase| PhaseShape::Plain(vec![phase]);
     let shape = match key.scalar()? {
         "ramp" => ramp::read(reader, value).map(plain),
@@ -198,6 +199,11 @@ fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opt
         "loop" => read_loop(reader, value, folder),
         _ => None,
     };
+    if let (Kind::Scalar(_), [mistake]) = (&value.kind, &mut reader.mistakes[mistakes_before..]) {
+        let examples = PHASES.iter().zip(EXAMPLES);
+        let mut examples = examples.filter(|(name, _)| key.scalar() == Some(**name));
+        mistake.help = examples.next().map(|(_, example)| format!("for example `{example}`"));
+    }
     Some(PhaseNode { node, shape: shape? })
 }
 
@@ -235,3 +241,13 @@ fn read_loop<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opti
 }
 
 const PHASES: [&str; 6] = ["ramp", "hold", "arrivals", "steps", "spike", "loop"];
+
+/// An example of each phase.
+const EXAMPLES: [&str; 6] = [
+    "ramp: {to: 100, over: 10s}",
+    "hold: {for: 1m}",
+    "arrivals: {rate: 50/s, for: 1m}",
+    "steps: {from: 100, to: 1k, by: 100, each: 30s}",
+    "spike: {to: 5k, for: 30s}",
+    "loop: {times: 3, do: [ramp: {to: 100, over: 1m}, ramp: {to: 0, over: 1m}]}",
+];

@@ -143,6 +143,11 @@ impl<'s> Reader<'s> {
         label: impl Into<String>,
     ) -> &mut Diagnostic {
         self.mistakes.push(Diagnostic::new(span, title, label));
+        self.last()
+    }
+
+    /// Returns the mistake that was reported last.
+    fn last(&mut self) -> &mut Diagnostic {
         self.mistakes.last_mut().expect("one was just pushed")
     }
 
@@ -158,6 +163,9 @@ impl<'s> Reader<'s> {
             self.wrong_kind(node, what, &format!("a mapping with {}", list_of(known)));
             return None;
         };
+        if self.has_object_of_json(node, what, known, pairs) {
+            return None;
+        }
         let (mut entries, mut suggested) = (Vec::new(), Vec::new());
         let of_step = self.named.as_ref().map(|(kind, _)| *kind);
         let of_step = of_step.filter(|kind| what == format!("`{kind}`"));
@@ -177,6 +185,9 @@ impl<'s> Reader<'s> {
                 Some(name) if known.contains(&name) => entries.push((name, key, value)),
                 Some(name) => {
                     self.unknown(key.span.clone(), &format!("key `{name}` in {what}"), name, known);
+                    if let (super::WHOLE, Some(place)) = (what, meant::place(name)) {
+                        self.last().label = place.to_owned();
+                    }
                     suggested.extend(meant::key(name, known).map(str::to_owned));
                 }
                 None => {
@@ -189,6 +200,29 @@ impl<'s> Reader<'s> {
             }
         }
         Some(Fields { span: node.span.clone(), entries, suggested })
+    }
+
+    /// Reports an object as JSON has it, with quotes around its keys, where a mapping with the key
+    /// `json` is expected.
+    fn has_object_of_json(
+        &mut self,
+        node: &Node,
+        what: &str,
+        known: &[&str],
+        pairs: &[(Node, Node)],
+    ) -> bool {
+        let is_member = |(key, _): &(Node, Node)| {
+            let name = key.scalar().unwrap_or_default();
+            !self.is_plain(&key.span) && !known.contains(&name)
+        };
+        let is_object = known.contains(&"json") && !pairs.is_empty() && pairs.iter().all(is_member);
+        if is_object {
+            let span = self.first_line(&node.span);
+            let label = "put this object under `json`";
+            self.error(span, format!("{what} has none of its keys"), label).help =
+                Some("for example `{json: {a: 1}}`".to_owned());
+        }
+        is_object
     }
 
     /// Reports a name that is not among `known`.

@@ -242,13 +242,9 @@ fn name_and_value<'n>(
         Kind::Scalar(name) => Some((name, item.span.clone(), None)),
         Kind::Map(entries) if entries.len() > 1 => {
             let second = &entries[1].0;
-            let name = second.scalar().unwrap_or("this");
-            let label = if names(steps_of, reader.protocol).contains(&name) {
-                "start this one with `- `".to_owned()
-            } else {
-                format!("if `{name}` belongs to the step, put it inside: {{..., {name}: ...}}")
-            };
-            reader.error(second.span.clone(), "each step needs its own list item", label);
+            let (label, help) = key_beside_step(reader.protocol, &entries[0], second, steps_of);
+            let span = second.span.clone();
+            reader.error(span, "each step needs its own list item", label).help = help;
             None
         }
         Kind::Map(entries) if !entries.is_empty() => {
@@ -262,6 +258,30 @@ fn name_and_value<'n>(
             None
         }
     }
+}
+
+/// Returns what is wrong with the key `second` that stands beside the step `first`, and perhaps an
+/// example.
+fn key_beside_step(
+    protocol: Protocol,
+    (first, value): &(Node, Node),
+    second: &Node,
+    steps_of: StepsOf,
+) -> (String, Option<String>) {
+    let (first, name) = (first.scalar().unwrap_or("it"), second.scalar().unwrap_or("this"));
+    if names(steps_of, protocol).contains(&name) {
+        return ("start this one with `- `".to_owned(), None);
+    }
+    if matches!(value.kind, Kind::Nothing) {
+        let help = "two blanks more than the name of the step, or four more than its `-`";
+        let label = format!("if `{name}` belongs to `{first}`, indent it further");
+        return (label, Some(help.to_owned()));
+    }
+    let mut kinds = steps_of(protocol).iter().copied().flatten();
+    let kind = kinds.find(|kind| kind.name == first);
+    let example = kind.map(|kind| kind.example).filter(|it| it.contains(&format!("{name}: ")));
+    let label = format!("if `{name}` belongs to `{first}`, put it inside: {{..., {name}: ...}}");
+    (label, example.map(|example| format!("for example `{example}`")))
 }
 
 /// Reports a step that this protocol does not have, and names the protocol that has it.
@@ -289,7 +309,7 @@ fn unknown_step(reader: &mut Reader<'_>, span: Range<usize>, name: &str, steps_o
 }
 
 /// Returns the names of the steps that a protocol has.
-fn names(steps_of: StepsOf, protocol: Protocol) -> Vec<&'static str> {
+pub(super) fn names(steps_of: StepsOf, protocol: Protocol) -> Vec<&'static str> {
     steps_of(protocol).iter().copied().flatten().map(|kind| kind.name).collect()
 }
 

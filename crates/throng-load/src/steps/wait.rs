@@ -47,6 +47,10 @@ fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     if node.scalar().is_some_and(|text| text.contains('(')) {
         return law::read(reader, node);
     }
+    if let Some(meant) = node.scalar().and_then(law::of_range) {
+        reader.error(node.span.clone(), "`wait` is a range", format!("write `{meant}`"));
+        return None;
+    }
     let (span, jitter) = reader.quantity(node, "`wait`", parse_jitter)?;
     if jitter > 1.0 {
         reader.error(node.span.clone(), "`wait` varies by more than 100%", "at most ±100%");

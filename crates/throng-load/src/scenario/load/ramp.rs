@@ -11,6 +11,14 @@ use crate::scenario::values::positive_duration;
 /// Reads a ramp.
 pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
     let fields = reader.fields(node, "`ramp`", &["to", "over", "curve"])?;
+    if let Some(rate) = fields.get("to").filter(|to| to.scalar().is_some_and(|to| to.contains('/')))
+    {
+        let help = "for example `arrivals: {rate: {from: 10/s, to: 100/s}, for: 1m}`";
+        let label = "a rate is that of `arrivals`";
+        reader.error(rate.span.clone(), "`ramp` has a number of users", label).help =
+            Some(help.to_owned());
+        return None;
+    }
     let to = reader
         .require(&fields, "to", "`ramp`", "to: 100k")
         .and_then(|node| read_users(reader, node, "`to`"));

@@ -5,6 +5,7 @@ use crate::scenario::Scenario;
 mod channels;
 mod cues;
 mod flow;
+mod habits;
 mod http;
 mod limits;
 mod load;

@@ -45,6 +45,17 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> ReadAction {
     build(reader, name, &arguments)
 }
 
+/// Returns the law that `1-3s`, `1s..3s` or `1s to 3s` means.
+pub(super) fn of_range(text: &str) -> Option<String> {
+    let (low, high) = ["..", "-", "to"].iter().find_map(|sign| text.split_once(sign))?;
+    let (low, high) = (low.trim(), high.trim());
+    let unit = high.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
+    let is_bare = low.bytes().all(|sign| sign.is_ascii_digit() || sign == b'.');
+    let low = if is_bare { format!("{low}{unit}") } else { low.to_owned() };
+    let is_known = [low.as_str(), high].iter().all(|time| parse_duration(time).is_ok());
+    is_known.then(|| format!("uniform({low}, {high})"))
+}
+
 /// Reads `median 2s, p95 10s`; `begin` is the place of `inner` in the text of `node`.
 fn read_arguments<'a>(
     reader: &mut Reader<'_>,

@@ -170,6 +170,8 @@ error: `protocol: http` has no step `send`
   |
 5 |   - send: a
   |     ^^^^ it belongs to the protocols `tcp` and `ws`
+  |
+  = help: send a request, for example `post: {path: /, body: hello}`
 ");
     let shown = whole(
         "target: http://h:1/login

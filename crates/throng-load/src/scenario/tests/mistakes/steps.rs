@@ -52,7 +52,7 @@ error: each step needs its own list item
  --> test.yaml:6:5
   |
 6 |     timeout: 1s
-  |     ^^^^^^^ if `timeout` belongs to the step, put it inside: {..., timeout: ...}
+  |     ^^^^^^^ if `timeout` belongs to `expect`, put it inside: {..., timeout: ...}
 
 error: each step needs its own list item
  --> test.yaml:8:5
