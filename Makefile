@@ -92,7 +92,7 @@ fuzz:
 	@set -e; for target in $(basename $(notdir $(wildcard fuzz/targets/*.rs))); do \
 		echo "fuzz $$target: $(FUZZ_SECONDS) s"; mkdir -p fuzz/found/$$target; \
 		($(FUZZ) run --fuzz-dir . $$target found/$$target corpus/$$target -- \
-			-max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=10 -verbosity=0); \
+			-max_total_time=$(FUZZ_SECONDS) -max_len=16384 -timeout=30 -verbosity=0); \
 	done
 
 # Everything that cores share, in every interleaving of their threads:

@@ -7,7 +7,7 @@ pub fn check(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     match Target::parse(text) {
         Ok(target) => {
-            assert_eq!(Target::parse(&target.to_string()).as_ref(), Ok(&target), "{text:?}");
+            assert_eq!(Target::parse(&target.url()).as_ref(), Ok(&target), "{text:?}");
             let header = target.host_header();
             assert!(!header.contains(['\r', '\n', ' ', '/']), "{header:?}");
             assert!(target.path.bytes().all(|byte| byte.is_ascii_graphic()), "{:?}", target.path);

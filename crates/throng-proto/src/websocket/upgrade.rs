@@ -63,6 +63,11 @@ pub(super) fn check(request: &Request<'_>, is_http_11: bool) -> Result<UpgradeRe
     if !upgrades || !connects {
         return refuse(426, "this path requires a WebSocket upgrade (RFC 6455 section 4.2.1)");
     }
+    if !request.body.is_empty() {
+        // RFC 9110 section 9.3.1: "... might lead some implementations to reject the request and
+        // close the connection because of its potential as a request smuggling attack".
+        return refuse(400, "a WebSocket upgrade has no content (RFC 9110 section 9.3.1)");
+    }
     if !is_http_11 {
         return refuse(400, "a WebSocket upgrade requires HTTP/1.1 (RFC 6455 section 4.1)");
     }
@@ -141,6 +146,13 @@ mod tests {
             Err(400)
         );
         assert_eq!(with("websocket", "WebSocket"), Ok(()));
+    }
+
+    #[test]
+    fn an_upgrade_with_a_body_is_refused() {
+        let headers = Headers::new(GOOD);
+        let request = Request { method: "GET", target: "/", headers, body: b"body" };
+        assert_eq!(check(&request, true).err().map(|refusal| refusal.status), Some(400));
     }
 
     #[test]
