@@ -36,6 +36,7 @@ mod handshakes_refused;
 mod hot_core;
 mod http_statuses;
 mod kernel_row;
+mod known_delays;
 mod latency_grows;
 mod latency_steps;
 mod listen_backlog;

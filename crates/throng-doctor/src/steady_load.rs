@@ -61,17 +61,17 @@ impl<'a> SteadyLoad<'a> {
         (usual > 0.0 && is_long).then_some(Self { samples, level })
     }
 
-    /// Returns the part of it in which the users got on with their turns: a turn that is late
-    /// counts from when it was due, so its time grows though the server's does not.
-    pub(crate) fn in_time(&self) -> &'a [Sample] {
+    /// Returns the intervals of it in which the users got on with their turns: a turn that is late
+    /// counts from when it was due, so its time grows though the server's does not. After a stall
+    /// users catch up.
+    pub(crate) fn in_time(&self) -> Vec<&'a Sample> {
         let behind = |sample: &Sample| {
             let counters = sample.load().map(|load| load.counters.clone()).unwrap_or_default();
             counters.turns_intended.saturating_sub(counters.turns_started)
         };
-        let Some(first) = self.samples.first() else { return self.samples };
         let most = (self.level.messages_per_s * BEHIND_MOST_S) as u64;
-        let end = self.samples.iter().position(|now| behind(now) > behind(first) + most);
-        &self.samples[..end.unwrap_or(self.samples.len())]
+        let most = self.samples.first().map_or(0, behind) + most;
+        self.samples.iter().filter(|now| behind(now) <= most).collect()
     }
 }
 
@@ -158,14 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn turns_that_begin_late_end_the_time_in_which_users_get_on() {
-        let late = Run::quiet().loaded(|load, second| {
-            load.counters.turns_intended = 1_000 * second;
-            load.counters.turns_started = 1_000 * second.min(8);
-        });
-        let (history, summary) = late.whole();
-        let steady = SteadyLoad::of(&RunView::new(&history, &summary)).unwrap();
-        assert_eq!(steady.samples.len(), 6);
-        assert_eq!(steady.in_time().last().unwrap().interval.at_ms, 8_000);
+    fn intervals_with_late_turns_are_no_time_in_which_users_get_on() {
+        let in_time = |late: fn(u64) -> bool| {
+            let late = Run::quiet().loaded(move |load, second| {
+                load.counters.turns_intended = 1_000 * second;
+                load.counters.turns_started = 1_000 * second - 500 * u64::from(late(second));
+            });
+            let (history, summary) = late.whole();
+            let steady = SteadyLoad::of(&RunView::new(&history, &summary)).unwrap();
+            assert_eq!(steady.samples.len(), 6);
+            let in_time = steady.in_time();
+            in_time.iter().map(|sample| sample.interval.at_ms / 1_000).collect::<Vec<_>>()
+        };
+        assert_eq!(in_time(|second| second > 8), [5, 6, 7, 8]);
+        assert_eq!(in_time(|second| second == 8), [5, 6, 7, 9, 10], "they catch up");
     }
 }

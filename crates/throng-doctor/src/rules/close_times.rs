@@ -54,13 +54,19 @@ impl CloseTimes {
         }
     }
 
-    /// Returns what to do.
-    pub(super) fn remedy(self) -> String {
+    /// Returns what to do, if users receive messages that answer nothing or if they do not.
+    pub(super) fn remedy(self, gets_others: bool) -> String {
         match self {
             Self::Idle(ms) => format!(
                 "send something more often than each {} (a heartbeat, a ping), answer the server's \
                  own pings (`on_message`), or raise the idle time-out of the server and of each \
                  proxy before it (nginx: proxy_read_timeout)",
+                micros(ms * 1000)
+            ),
+            Self::Age(ms) if gets_others => format!(
+                "if some of the messages that no step asks for are pings, answer them \
+                 (`on_message`); if none is, find the limit of {} on a connection's age, in the \
+                 server or in a proxy before it",
                 micros(ms * 1000)
             ),
             Self::Age(ms) => format!(

@@ -22,13 +22,13 @@ pub(super) const RULE: Rule = Rule::new("latency_grows", find)
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let steady = SteadyLoad::of(run)?;
     let samples = steady.in_time();
-    let trend = growth(run, samples)?;
-    if is_explained(run, samples) {
+    let trend = growth(run, &samples)?;
+    if is_explained(run, &samples) {
         return None;
     }
     let seconds = |ms: u64| count(ms as f64 / 1000.0);
     let us = |us: f64| micros(us as u64);
-    let (why, remedy) = reason(run, samples);
+    let (why, remedy) = reason(run, &samples);
     let left_s = (TIMEOUT_US as f64 - trend.to) / trend.per_second;
     let ends = if left_s > 0.0 {
         format!(
@@ -66,7 +66,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
 }
 
 /// Returns the growth of the medians in these intervals, if it is steady and large enough.
-fn growth(run: &RunView<'_>, samples: &[Sample]) -> Option<Trend> {
+fn growth(run: &RunView<'_>, samples: &[&Sample]) -> Option<Trend> {
     let medians = samples.iter().filter_map(|sample| {
         let (_, quantiles) = answers(sample);
         (quantiles.count >= ANSWERS_MIN).then_some((sample.interval.at_ms, quantiles.p50_us as f64))
@@ -78,7 +78,7 @@ fn growth(run: &RunView<'_>, samples: &[Sample]) -> Option<Trend> {
 
 /// Reports whether answers took longer and longer at a constant load, whatever the reason.
 pub(super) fn grows(run: &RunView<'_>) -> bool {
-    SteadyLoad::of(run).is_some_and(|steady| growth(run, steady.in_time()).is_some())
+    SteadyLoad::of(run).is_some_and(|steady| growth(run, &steady.in_time()).is_some())
 }
 
 /// Returns the growth that counts: less if a latency threshold was missed.
@@ -89,8 +89,8 @@ fn growth_min_us(run: &RunView<'_>) -> f64 {
 }
 
 /// Reports whether something else than the server is known that makes answers late.
-fn is_explained(run: &RunView<'_>, samples: &[Sample]) -> bool {
-    let medians = || samples.iter().map(|sample| (sample, answers(sample).1.p50_us));
+fn is_explained(run: &RunView<'_>, samples: &[&Sample]) -> bool {
+    let medians = || samples.iter().map(|sample| (*sample, answers(sample).1.p50_us));
     let most_us = medians().map(|(_, us)| us).max().unwrap_or(0);
     // A short wait explains the answers before they grew.
     let late: Vec<_> = medians().filter(|(_, us)| us * 2 >= most_us).collect();
@@ -102,7 +102,7 @@ fn is_explained(run: &RunView<'_>, samples: &[Sample]) -> bool {
 
 /// Reports whether a thread of the server had no time left from the beginning: the queue before it
 /// grows.
-fn has_no_time(run: &RunView<'_>, samples: &[Sample]) -> bool {
+fn has_no_time(run: &RunView<'_>, samples: &[&Sample]) -> bool {
     let gauge = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
     let busy = samples.iter().filter_map(|sample| run.value(Endpoint::Server, sample, gauge));
     let busy: Vec<i64> = busy.collect();
@@ -111,13 +111,13 @@ fn has_no_time(run: &RunView<'_>, samples: &[Sample]) -> bool {
 }
 
 /// Returns a sentence about what grows, and the remedy.
-fn reason(run: &RunView<'_>, samples: &[Sample]) -> (&'static str, &'static str) {
+fn reason(run: &RunView<'_>, samples: &[&Sample]) -> (&'static str, &'static str) {
     let used = |sample: &Sample| run.value(Endpoint::Server, sample, ProcessMetric::CPU_US.server);
     let points: Option<Vec<(u64, f64)>> = samples
         .windows(2)
         .map(|pair| {
             let ms = pair[1].interval.at_ms.saturating_sub(pair[0].interval.at_ms).max(1);
-            let cpus = (used(&pair[1])? - used(&pair[0])?) as f64 / ms as f64 / 1000.0;
+            let cpus = (used(pair[1])? - used(pair[0])?) as f64 / ms as f64 / 1000.0;
             Some((pair[1].interval.at_ms, cpus))
         })
         .collect();
@@ -223,6 +223,12 @@ mod tests {
             load.counters.turns_started = 1_000 * second;
         });
         queue.is_silent(&RULE);
+        // One stall, after which the users catch up.
+        let stalled = growing(60_000).loaded(|load, second| {
+            load.counters.turns_intended = 1_000 * second;
+            load.counters.turns_started = 1_000 * second - 500 * u64::from(second == 8);
+        });
+        stalled.speaks(&RULE);
         growing(60_000).loaded(|load, _| load.lag.record_n(400_000, 900)).is_silent(&RULE);
         let busy = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
         growing(60_000).with(busy, 990).is_silent(&RULE);

@@ -5,7 +5,7 @@ mod cold_start;
 use throng_measure::{Finding, Severity, Side};
 use throng_report::render::{count, micros};
 
-use super::{Rule, RuleTrait, server_slow};
+use super::{Rule, RuleTrait, known_delays};
 use crate::history::Sample;
 use crate::median::median;
 use crate::run_view::{LoadLevel, RunView};
@@ -28,7 +28,7 @@ fn step(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
     let step = Step::of(all)?;
     let late: Vec<_> = step.slow.iter().map(|level| (level.sample, level.p50_us)).collect();
     let is_felt = step.slow_us() >= slow_min_us(run);
-    if !is_felt || server_slow::is_explained(run, &late) {
+    if !is_felt || known_delays::explain(run, &late) {
         return None;
     }
     let at = format!("{} s", count(step.at_ms() as f64 / 1000.0));

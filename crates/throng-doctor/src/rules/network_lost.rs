@@ -294,7 +294,7 @@ mod tests {
         );
         assert_eq!(found.side, Side::Network);
         run.is_silent(&server_stalled::RULE);
-        run.check_all(&["network_lost", "server_slow"]);
+        run.check_all(&["network_lost"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use throng_measure::{ErrorKind, Evidence, Finding, LoadCounters, Severity, Side};
 use throng_report::render::{count, micros, rate};
 
-use super::{Rule, RuleTrait, latency_grows, server_slow};
+use super::{Rule, RuleTrait, known_delays, latency_grows};
 use crate::counted::counted;
 use crate::history::Sample;
 use crate::impact::{failed, is_unanswered};
@@ -52,7 +52,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let is_long = full.len() >= INTERVALS_MIN;
     let is_limited =
         at_a_time.is_some_and(is_below) || is_long && (grew || fills && falls_behind(&full));
-    if !is_limited || server_slow::is_explained(run, &late) {
+    if !is_limited || known_delays::explain(run, &late) {
         return None;
     }
     let (what, remedy) = describe(at_a_time.filter(|n| is_below(*n)), service_us);

@@ -157,7 +157,7 @@ impl Reason {
             what += &format!(", {}", times.describe());
         }
         let remedy = match (times, code) {
-            (Some(times), _) => times.remedy(),
+            (Some(times), _) => times.remedy(gets_others(run)),
             (None, Some(_)) if is_idle => IDLE_REMEDY.to_owned(),
             (None, Some(code)) => code.remedy.to_owned(),
             (None, None) => return None,
@@ -178,6 +178,13 @@ impl Reason {
             ),
         }
     }
+}
+
+/// Reports whether users receive messages that answer nothing: some may be pings.
+fn gets_others(run: &RunView<'_>) -> bool {
+    let message = &run.summary.message;
+    // A client of Phoenix pings by itself, and what it receives is no message of this count.
+    run.summary.heartbeat.is_none() && message.received > message.answered
 }
 
 /// Reports whether a close reason says that nothing was sent for too long.
@@ -364,6 +371,26 @@ mod tests {
             "The server closed 360 of 1k connections early, each after 2.00 s without a message"
         );
         assert!(found.remedy.contains("heartbeat"), "{found}");
+    }
+
+    #[test]
+    fn a_server_that_sends_what_nobody_asked_for_may_want_answers_to_pings() {
+        let aged = |received: u64| {
+            closing(ErrorKind::ClosedByPeer, 40).loaded(move |load, second| {
+                let close = |n| EarlyClose {
+                    error: ErrorKind::ClosedByPeer.into(),
+                    open_ms: 2_300 + n,
+                    idle_ms: 300 + 200 * n,
+                    ..EarlyClose::default()
+                };
+                load.early_closes = (0..second).map(close).collect();
+                load.counters.messages_received = received * second;
+            })
+        };
+        let found = aged(2_000).speaks(&RULE);
+        assert!(found.remedy.contains("`on_message`") && found.remedy.contains("age"), "{found}");
+        let found = aged(0).speaks(&RULE);
+        assert!(!found.remedy.contains("`on_message`"), "{found}");
     }
 
     #[test]

@@ -1,25 +1,21 @@
 //! Answers took long although no visible resource was exhausted.
 
+mod cause;
 mod slow_answers;
 
-use throng_measure::{
-    Endpoint, ErrorKind, Evidence, Finding, Metric, ProcessMetric, Severity, Side,
-};
-use throng_report::render::micros;
+use throng_measure::{ErrorKind, Evidence, Finding, Severity, Side};
 
 use super::lost_answers::LostAnswers;
-use super::retransmission::MUCH_ONE_IN;
 use super::{
-    Rule, RuleTrait, accept_queue_overflow, answers_incomplete, gap_per_user, server_lost,
-    server_stalled, wrong_answers,
+    Rule, RuleTrait, answers_incomplete, gap_per_user, known_delays, network_lost, server_stalled,
+    wrong_answers,
 };
 use crate::counted::counted;
-use crate::cpu_waits::CpuWaits;
-use crate::cpus::{CpuUse, FULL_SHARE, INTERVALS_MIN, mean, whole_percent};
 use crate::fleet_machines::machines_that_waited;
 use crate::history::Sample;
-use crate::impact::{lag_explains, time_outs};
-use crate::run_view::{Growth, Peak, RunView};
+use crate::impact::time_outs;
+use crate::run_view::{Growth, RunView};
+use cause::{Cause, ServerUse};
 use slow_answers::SlowAnswers;
 
 pub(super) const RULE: Rule =
@@ -30,7 +26,7 @@ pub(super) const RULE: Rule =
 /// generator explains it: the server waits for something of its own.
 fn find(run: &RunView<'_>) -> Option<Finding> {
     let late = LateAnswers::of(run)?;
-    if is_explained(run, &late.waits(run)) {
+    if known_delays::explain(run, &late.waits(run)) {
         return None;
     }
     let used = ServerUse::of(run);
@@ -60,7 +56,9 @@ struct LateAnswers<'a> {
 
 impl<'a> LateAnswers<'a> {
     fn of(run: &RunView<'a>) -> Option<Self> {
-        let is_stalled = server_stalled::RULE.find(run).is_some();
+        // Waits in which the server stood still, or no packet arrived, are no slow answers.
+        let is_away = [&server_stalled::RULE, &network_lost::RULE];
+        let is_away = is_away.iter().any(|rule| rule.find(run).is_some());
         let given_up = timeouts(run);
         // Answers that were lost are waited for at the end, too.
         let overdue = run.summary.overdue().filter(|_| LostAnswers::of(run).is_none());
@@ -68,8 +66,8 @@ impl<'a> LateAnswers<'a> {
         let waited_for_lost = |slow: &SlowAnswers<'_>| {
             is_lost(run, ErrorKind::ExpectTimeout) && slow.sent_late(run).is_some()
         };
-        let slow = SlowAnswers::slowest(run, is_stalled).filter(|slow| !waited_for_lost(slow));
-        let is_late = slow.is_some() || !is_stalled && (!given_up.is_empty() || overdue.is_some());
+        let slow = SlowAnswers::slowest(run, is_away).filter(|slow| !waited_for_lost(slow));
+        let is_late = slow.is_some() || !is_away && (!given_up.is_empty() || overdue.is_some());
         is_late.then_some(Self { slow, given_up, overdue })
     }
 
@@ -108,87 +106,6 @@ impl<'a> LateAnswers<'a> {
     }
 }
 
-/// The CPU time that the server used, and that was idle.
-struct ServerUse(Option<CpuUse>);
-
-impl ServerUse {
-    fn of(run: &RunView<'_>) -> Self {
-        Self(mean(&CpuUse::of(run, Endpoint::Server)))
-    }
-
-    /// Reports whether the server's CPUs and queues were read. Its queues alone do not distinguish
-    /// a server that computes from one that waits.
-    fn is_seen(&self, run: &RunView<'_>) -> bool {
-        run.has_facts(Endpoint::Server) && self.0.is_some()
-    }
-
-    fn describe(&self, run: &RunView<'_>) -> String {
-        match self.0.map(|used| (used, used.server)) {
-            Some((used, Some(server))) => format!(
-                "while the server used {:.2} of the {:.0} CPUs that it may use",
-                server.taken,
-                server.allowed.min(used.cpus)
-            ),
-            Some((used, None)) => {
-                format!("while {} of the CPUs were idle", whole_percent(1.0 - used.taken_share()))
-            }
-            None if run.has_facts(Endpoint::Server) => "while its CPU use is unknown".to_owned(),
-            None => "while its CPU use and queues are unknown".to_owned(),
-        }
-    }
-}
-
-/// What the server does that is slow.
-struct Cause {
-    /// The end of a sentence about how long it computed without a pause, or nothing.
-    bursts: String,
-    why: String,
-    remedy: &'static str,
-    confidence: f64,
-    evidence: Option<Peak>,
-}
-
-impl Cause {
-    fn of(run: &RunView<'_>, late: &LateAnswers<'_>, used: &ServerUse) -> Self {
-        let burst_ms = burst_ms(run, late.slow.as_ref());
-        let bursts = burst_ms.map_or_else(String::new, |ms| {
-            format!(", and computed for up to {} at a time", micros(ms * 1000))
-        });
-        let in_kernel = waits_in_the_kernel(run);
-        let (why, remedy) = match (burst_ms, &in_kernel) {
-            (Some(_), _) => LONG_TASK,
-            (None, Some((waits, _))) => (waits.as_str(), IN_KERNEL_REMEDY),
-            (None, None) if used.is_seen(run) => INSIDE,
-            (None, None) => UNSEEN,
-        };
-        let is_known = burst_ms.is_some() || in_kernel.is_some() || used.is_seen(run);
-        Self {
-            bursts,
-            why: why.to_owned(),
-            remedy,
-            confidence: if is_known { CONFIDENCE } else { CONFIDENCE_UNSEEN },
-            evidence: in_kernel.map(|(_, peak)| peak),
-        }
-    }
-}
-
-/// Returns a sentence about a server that was often found waiting in the kernel, and its evidence.
-fn waits_in_the_kernel(run: &RunView<'_>) -> Option<(String, Peak)> {
-    let gauge = ProcessMetric::UNINTERRUPTIBLE.server;
-    let looks = run.samples().iter().filter_map(|now| run.value(Endpoint::Server, now, gauge));
-    let looks: Vec<_> = looks.collect();
-    let waiting = looks.iter().filter(|waiting| **waiting > 0).count();
-    if waiting < INTERVALS_MIN || waiting * IN_KERNEL_ONE_IN < looks.len() {
-        return None;
-    }
-    let sentence = format!(
-        "It waited in the kernel for a disk or a network file system (state D) in {waiting} of {} \
-         looks.",
-        looks.len()
-    );
-    Some((sentence, run.peak(Endpoint::Server, gauge)?))
-}
-
 /// Says that all machines of a fleet saw the slow answers, if they did.
 fn seen_by(run: &RunView<'_>) -> String {
     match machines_that_waited(run, SLOW_US) {
@@ -196,14 +113,6 @@ fn seen_by(run: &RunView<'_>) -> String {
         all if all == run.header.machines.len() => format!(" All {all} machines saw it."),
         some => format!(" {some} of {} machines saw it.", run.header.machines.len()),
     }
-}
-
-/// Returns the longest time for which the server computed without a pause, if that is a large part
-/// of the slow answers' time.
-fn burst_ms(run: &RunView<'_>, slow: Option<&SlowAnswers>) -> Option<u64> {
-    let peak = run.peak(Endpoint::Server, ProcessMetric::BUSY_MS_MOST.server)?;
-    let ms = u64::try_from(peak.value).ok()?;
-    (ms >= BURST_MIN_MS && ms * 1000 * BURST_PARTS >= slow?.worst_us).then_some(ms)
 }
 
 /// Returns the waits for an answer that users gave up.
@@ -243,78 +152,6 @@ fn overdue_wait<'a>(run: &RunView<'a>) -> Option<(&'a Sample, u64)> {
     Some((run.samples().last()?, run.summary.users.waiting_us_most))
 }
 
-/// Reports whether something else is known that makes these answers late: their intervals, and how
-/// long they took there.
-pub(super) fn is_explained(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
-    lacks_cpu(run, late) || is_explained_without_cpu(run, late)
-}
-
-/// Reports whether the server, or the generator, had too little CPU time for these answers.
-pub(super) fn lacks_cpu(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
-    let uses = CpuUse::of(run, Endpoint::Server);
-    let full = uses.iter().filter(|used| {
-        let server = used.server.unwrap_or_default();
-        // A machine is full for a process that waits for it: other programs may take only what is
-        // idle.
-        (server.most_delayed.is_none() && used.taken_share() > FULL_SHARE)
-            || server.busiest.unwrap_or(0.0) > BUSY_MIN
-            || (server.allowed > 0.0 && server.taken > server.allowed * FULL_SHARE)
-    });
-    full.count() >= INTERVALS_MIN || CpuWaits::of(run).explain_most(late)
-}
-
-/// Reports whether anything else than a lack of CPU time makes these answers late.
-pub(super) fn is_explained_without_cpu(run: &RunView<'_>, late: &[(&Sample, u64)]) -> bool {
-    let queues = [Metric::TCPEXT_TCP_REQ_Q_FULL_DROP, Metric::TCPEXT_TCP_ABORT_ON_MEMORY];
-    let lost =
-        run.growth(Endpoint::Client, Metric::TCP_RETRANS_SEGS).map_or(0, |growth| growth.by());
-    let sent = run.growth(Endpoint::Client, Metric::TCP_OUT_SEGS).map_or(0, |growth| growth.by());
-    // A server that ended is not slow, nor is one that leaves some without an answer.
-    // Retransmissions explain late answers by themselves.
-    server_lost::ended(run).is_some()
-        || super::serves_only_some::explains_waits(run)
-        || super::retransmits::RULE.find(run).is_some()
-        || lag_explains(run, late)
-        || accept_queue_overflow::overflows(run).is_some()
-        || queues.iter().any(|counter| run.growth(Endpoint::Server, *counter).is_some())
-        || lost.saturating_mul(MUCH_ONE_IN) > sent.max(MUCH_ONE_IN)
-}
-
-/// What a server does that is slow, and what to do about it.
-type Why = (&'static str, &'static str);
-
-const LONG_TASK: Why = (
-    "A long task delays all users of its thread.",
-    "profile what it computes at a time (perf top, or the profiler of its language), and move it \
-     to another thread or split it into pieces",
-);
-const INSIDE: Why = (
-    "No queue overflowed and hardly any segment was sent again, so the server waits inside: for a \
-     lock, a database or a timer, or requests wait for one another.",
-    "find where the server waits (its own trace, strace -c -f, perf trace), not what it computes",
-);
-const UNSEEN: Why = (
-    "Hardly any segment was sent again, so the time passes on its machine: it waits for CPUs, a \
-     queue, or something else.",
-    "find which with throng doctor --watch --listen ADDR:PORT on its machine and throng run \
-     --server-facts HOST:PORT here",
-);
-const IN_KERNEL_REMEDY: &str = "find the file that it writes or reads for each answer (strace -f \
-                                -T -e trace=file,fsync,fdatasync, iostat -x 1), and do that less \
-                                often, together for several answers, or in another thread";
-
-/// The part of the looks, one in so many, in which a server waits in the kernel that is slow by it.
-const IN_KERNEL_ONE_IN: usize = 3;
-
-/// The confidence when the server's CPUs and queues were read, and when only its answers are known.
-const CONFIDENCE: f64 = 0.7;
-const CONFIDENCE_UNSEEN: f64 = 0.4;
-
-/// The shortest time of computing that delays users, and the number of times that it must fit at
-/// most into the slowest answers.
-const BURST_MIN_MS: u64 = 100;
-const BURST_PARTS: u64 = 2;
-
 /// The latency above which answers are slow: what a person notices, as in `impact`.
 const SLOW_US: u64 = 100_000;
 
@@ -322,14 +159,11 @@ const SLOW_US: u64 = 100_000;
 const TIMEOUTS_MIN: u64 = 3;
 const TIMEOUTS_ONE_IN: u64 = 1_000;
 
-/// The load of a thread above which the server has another reason to be slow.
-const BUSY_MIN: f64 = 0.85;
-
 #[cfg(test)]
 mod tests {
     use super::super::fixture::Run;
     use super::*;
-    use throng_measure::Operation;
+    use throng_measure::{Metric, Operation, ProcessMetric};
 
     fn slow(us: u64) -> Run {
         Run::quiet().growing(ProcessMetric::CPU_US.server, 0, 100_000, 0).loaded(

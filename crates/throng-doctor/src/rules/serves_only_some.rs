@@ -1,17 +1,20 @@
 //! The server serves a number of connections at a time, and leaves the others without an answer.
 
 mod place;
+mod step;
+mod stuck;
 
-use throng_measure::{Endpoint, ErrorKind, Evidence, Finding, Metric, Operation, Side};
-use throng_report::render::{count, percent};
+use throng_measure::{ErrorKind, Evidence, Finding, Side};
+use throng_report::render::count;
 
 use super::server_closes_early::closed_by_the_server;
 use super::{Rule, RuleTrait, connections_max_reached, epoll_watches_exhausted, fds_exhausted};
 use crate::counted::counted;
 use crate::first_error::FirstError;
-use crate::history::Sample;
 use crate::run_view::{Growth, RunView};
-use place::{Place, ThreadUse, queue_evidence};
+use place::{Place, ThreadUse};
+use step::{Step, connects, full, has_classes, median, new_connections_most, users};
+use stuck::{stuck_listeners, stuck_workers};
 
 pub(super) const RULE: Rule = Rule::new("serves_only_some", find)
     .with(&[RuleTrait::ServerFault, RuleTrait::GoesOn])
@@ -149,181 +152,6 @@ fn remedy(served: u64) -> String {
     )
 }
 
-/// Returns the finding for listening sockets that nothing accepts from, while others of the same
-/// port have no queue.
-fn stuck_listeners(steps: &[Step], gave_up: &Growth) -> Option<Finding> {
-    let begin = steps.iter().position(Step::has_stuck_listener)?;
-    let stuck = &steps[begin..];
-    let is_stuck = stuck.iter().all(Step::has_stuck_listener);
-    if stuck.len() < STEPS_MIN || !is_stuck || !stuck.is_sorted_by_key(|step| step.queue) {
-        return None;
-    }
-    let last = stuck.last()?;
-    let (behind, listeners, queue) = (last.behind?, last.listeners?, last.queue?);
-    let text = format!(
-        "{} of the server's {listeners} listening sockets {} nothing: {} in {} accept queue, which \
-         only grows, while the other {} at once. It waited from {} s on.",
-        behind,
-        if behind == 1 { "accepts" } else { "accept" },
-        counted(queue, "connection waits", "connections wait"),
-        if behind == 1 { "its" } else { "their" },
-        if listeners - behind == 1 { "socket accepts" } else { "sockets accept" },
-        count(stuck[0].at_ms as f64 / 1000.0),
-    );
-    let evidence = queue_evidence(stuck);
-    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([gave_up.evidence()]);
-    Some(finding.with_confidence(0.95).with_evidence(evidence).remedied_by(
-        "find the worker that owns such a socket and why it does not call accept(): `ss -ltnp` \
-         shows its process and its queue (Recv-Q), /proc/PID/task/*/wchan where its threads wait; \
-         then start it again",
-    ))
-}
-
-/// Returns the finding for a server that serves each connection well or not at all, whatever their
-/// number: each finds by chance a worker that answers, or one that does not. On a connection that
-/// asks again and again, an answer that is lost by chance is seldom the first.
-fn stuck_workers(run: &RunView<'_>, steps: &[Step], gave_up: &Growth) -> Option<Finding> {
-    let counters = &run.counted()?.counters;
-    let (unserved, connects) = (gave_up.by(), counters.tcp_connects());
-    let answered = counters.requests_answered();
-    let served = connects.saturating_sub(unserved);
-    let asks_again = answered >= served.saturating_mul(ANSWERS_EACH_MIN);
-    let answers = steps.iter().filter(|step| step.at_ms >= gave_up.began_ms);
-    let goes_on = answers.clone().count() > 0 && answers.clone().all(|step| step.answers > 0);
-    let waits = steps.iter().any(|step| step.queue > Some(0) && step.gave_up > 0);
-    let is_some = unserved * STUCK_ONE_IN >= connects && unserved * 2 <= connects;
-    if !asks_again || !goes_on || waits || !is_some || has_classes(run) {
-        return None;
-    }
-    let of = counted(connects, "connection", "connections");
-    let text = format!(
-        "The server never answers on {} of {of} ({}), and gives every answer on the others: one \
-         of several workers or threads accepts connections, and answers none. A user that comes \
-         again may find another.",
-        count(unserved as f64),
-        percent(unserved as f64 / connects as f64),
-    );
-    let finding = Finding::new(RULE.id, Side::Server, text).with_evidence([gave_up.evidence()]);
-    Some(finding.with_confidence(0.75).remedied_by(
-        "find the worker that owns such a connection (`ss -tnp` while it waits), and where its \
-         threads wait (/proc/PID/task/*/wchan, a stack dump); end it, so that its supervisor \
-         starts another",
-    ))
-}
-
-/// An interval.
-struct Step {
-    at_ms: u64,
-    /// Connections on which the server has answered.
-    served: u64,
-    /// Users in an iteration.
-    users: u64,
-    /// Users that have started.
-    started: u64,
-    /// Answers in this interval, or users that were let in if they ask nothing.
-    answers: u64,
-    /// Connections established in this interval. Those for HTTP requests count only where there are
-    /// no others.
-    connects: u64,
-    /// Waits that were given up in it, on connections that were not served.
-    gave_up: u64,
-    /// Connections that the server closed in it, before it had answered on them.
-    closed: u64,
-    /// Connections in the accept queues, and the listeners: all, and those that have a queue while
-    /// others of their address have none.
-    queue: Option<u64>,
-    listeners: Option<u64>,
-    behind: Option<u64>,
-    /// Accepted connections that the server does not read.
-    unread: Option<u64>,
-}
-
-impl Step {
-    fn of(run: &RunView<'_>, (before, now): (&Sample, &Sample)) -> Option<Self> {
-        let load = &now.load()?.counters;
-        let grown = load.since(&before.load()?.counters);
-        let asks = load.requests_begun() + load.joins_started > 0;
-        let value = |metric| {
-            let value = run.value(Endpoint::Server, now, metric)?;
-            u64::try_from(value).ok()
-        };
-        Some(Self {
-            at_ms: now.interval.at_ms,
-            served: if asks { load.served } else { load.connected },
-            users: load.users_active,
-            started: load.users_started,
-            answers: if asks { grown.requests_answered() + grown.joins_ok } else { load.connected },
-            connects: match now.latency(Operation::Connect).count {
-                timed if timed > 0 && load.http_started > 0 => timed,
-                _ => grown.connects_ok,
-            },
-            gave_up: grown.timeouts_unserved,
-            closed: grown.closed_unserved,
-            queue: value(Metric::LISTENER_ACCEPT_QUEUE),
-            listeners: value(Metric::LISTENER_COUNT),
-            behind: value(Metric::LISTENER_BEHIND),
-            unread: value(Metric::LISTENER_UNREAD),
-        })
-    }
-
-    /// Reports whether connections wait at some of several listeners, and others are served.
-    fn has_stuck_listener(&self) -> bool {
-        let some = self.behind.zip(self.listeners);
-        // Sockets that are full, each for itself, are most of them.
-        self.answers > 0 && some.is_some_and(|(behind, all)| behind > 0 && behind * 2 <= all)
-    }
-}
-
-/// Returns the intervals in which the server served as many as it does, and others were `waiting`.
-fn full(steps: &[Step], waiting: impl Fn(&Step) -> bool) -> Option<&[Step]> {
-    let most = steps.iter().map(|step| step.served).max().filter(|most| *most > 0)?;
-    let is_full = |step: &Step| step.served * 10 >= most * 9 && waiting(step);
-    let begin = steps.iter().position(is_full)?;
-    let end = steps.iter().rposition(is_full)? + 1;
-    let full = &steps[begin..end];
-    let served = median(full.iter().map(|step| step.served));
-    let spread = (served as f64 * SPREAD).max(1.0);
-    let near = full.iter().filter(|step| step.served.abs_diff(served) as f64 <= spread).count();
-    let answers = full.iter().all(|step| step.answers > 0);
-    (full.len() >= STEPS_MIN && near * 5 >= full.len() * 4 && answers).then_some(full)
-}
-
-/// Reports whether users of several classes have run, who may ask differently.
-fn has_classes(run: &RunView<'_>) -> bool {
-    let classes = run.counted().into_iter().flat_map(|load| load.classes.values());
-    classes.filter(|class| class.users_started > 0).count() > 1
-}
-
-/// Returns the number of users while it was full. In the closed model, those that rest after an
-/// error are users too.
-fn users(run: &RunView<'_>, full: &[Step]) -> u64 {
-    let of = |of: fn(&Step) -> u64| full.iter().map(of).max().unwrap_or(0);
-    if run.header.users_planned > 0 { of(|step| step.started) } else { of(|step| step.users) }
-}
-
-/// Returns the connections that were established while it was full.
-fn connects(full: &[Step]) -> u64 {
-    full.iter().map(|step| step.connects).sum()
-}
-
-/// Returns the most of them, if those who are served stay and only the others come again.
-fn new_connections_most(full: &[Step]) -> u64 {
-    let gave_up: u64 = full.iter().map(|step| step.gave_up).sum();
-    let wait = full.iter().map(|step| step.users.saturating_sub(step.served)).max().unwrap_or(0);
-    gave_up + gave_up / 2 + wait
-}
-
-fn median(values: impl Iterator<Item = u64>) -> u64 {
-    let mut values: Vec<_> = values.collect();
-    values.sort_unstable();
-    values.get(values.len() / 2).copied().unwrap_or(0)
-}
-
-/// The fewest answers on each served connection that tell a stuck worker from answers that are lost
-/// by chance, and the part of the connections, one in so many, that it takes at least.
-const ANSWERS_EACH_MIN: u64 = 6;
-const STUCK_ONE_IN: u64 = 40;
-
 /// Known causes of connections that are not served.
 static CAUSES: [&Rule; 3] =
     [&connections_max_reached::RULE, &epoll_watches_exhausted::RULE, &fds_exhausted::RULE];
@@ -334,19 +162,13 @@ const GAVE_UP_MIN: u64 = 3;
 /// How many times as many waits are given up on connections that were never served as on others.
 const UNSERVED_TIMES: u64 = 10;
 
-/// The fewest intervals that show a limit.
-const STEPS_MIN: usize = 3;
-
-/// How far the served connections of most intervals may be from their median, as a share.
-const SPREAD: f64 = 0.05;
-
 /// The share for which the server's threads have something to do from which it has no time to serve
 /// more.
 const BUSY_MIN: f64 = 0.9;
 
 #[cfg(test)]
 mod tests {
-    use throng_measure::ProcessMetric;
+    use throng_measure::{Metric, Operation, ProcessMetric};
 
     use super::super::fixture::Run;
     use super::*;

@@ -4,7 +4,7 @@ use throng_measure::{Finding, Severity, Side};
 use throng_report::render::micros;
 
 use super::{
-    Rule, RuleTrait, latency_grows, proxy_saturated, server_at_capacity, server_slow,
+    Rule, RuleTrait, known_delays, latency_grows, proxy_saturated, server_at_capacity,
     server_stalled,
 };
 use crate::cpus::whole_percent;
@@ -31,7 +31,7 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let others = [&server_stalled::RULE, &server_at_capacity::RULE, &latency_grows::RULE];
     let is_other = || others.iter().any(|rule| rule.find(run).is_some());
     let late: Vec<_> = split.iter().map(|(sample, modes)| (*sample, modes.slow_us)).collect();
-    if spread > SPREAD_MOST || is_other() || server_slow::is_explained(run, &late) {
+    if spread > SPREAD_MOST || is_other() || known_delays::explain(run, &late) {
         return None;
     }
     let (first, _) = split.first()?;

@@ -4,7 +4,7 @@
 use throng_measure::{Endpoint, Finding, Severity, Side};
 use throng_report::render::{count, micros};
 
-use super::super::{server_slow, server_stalled};
+use super::super::{known_delays, server_stalled};
 use super::{
     CONNECTS_FEW, FAST_MIN, Level, RULE, SAME_TIMES, TIMES_MIN, WARM_UP, most, slow_min_us,
 };
@@ -30,9 +30,9 @@ pub(super) fn find(run: &RunView<'_>, all: &[Level<'_>]) -> Option<Finding> {
         return None;
     }
     let late: Vec<_> = cold.iter().map(|level| (level.sample, level.p99_us)).collect();
-    let lacks_cpu = server_slow::lacks_cpu(run, &late) && !computes_alone(run, cold);
+    let lacks_cpu = known_delays::lacks_cpu(run, &late) && !computes_alone(run, cold);
     if lacks_cpu
-        || server_slow::is_explained_without_cpu(run, &late)
+        || known_delays::explain_without_cpu(run, &late)
         || server_stalled::RULE.find(run).is_some()
     {
         return None;

@@ -23,7 +23,7 @@ pub(super) struct SlowAnswers<'a> {
 
 impl<'a> SlowAnswers<'a> {
     /// Returns the answers that were slow for longest, if most of their time is not the round trip.
-    pub(super) fn slowest(run: &RunView<'a>, is_stalled: bool) -> Option<Self> {
+    pub(super) fn slowest(run: &RunView<'a>, is_away: bool) -> Option<Self> {
         let way_us = run
             .samples()
             .iter()
@@ -41,7 +41,7 @@ impl<'a> SlowAnswers<'a> {
                 .samples()
                 .iter()
                 .filter(|sample| of(sample).count > 0 && of(sample).p99_us > limit_us)
-                .partition(|sample| is_stalled && waited_in_a_gap(run, sample, of(sample).p99_us));
+                .partition(|sample| is_away && waited_in_a_gap(run, sample, of(sample).p99_us));
             let stood_still = slow.iter().any(|sample| of(sample).p99_us >= STALL_US);
             let is_enough = stood_still || threshold_us.is_some() || slow.len() >= INTERVALS_MIN;
             let first = slow.first().filter(|_| is_enough)?;

@@ -3,7 +3,7 @@
 use throng_measure::{Endpoint, Evidence, Metric};
 use throng_report::render::percent;
 
-use super::Step;
+use super::step::Step;
 use crate::counted::counted;
 use crate::cpus::CpuUse;
 use crate::run_view::RunView;
