@@ -26,6 +26,17 @@ fn load(program: &str, server: &str, path: &str, user: &str) -> (Value, Value) {
     (summary, counted)
 }
 
+/// Checks that users had so many answers, and returns how many messages the rules took and how many
+/// they sent. At most `unasked` messages were neither answers nor taken.
+fn rules_of(summary: &Value, answered: u64, unasked: u64) -> (u64, u64) {
+    let number = |part: &str, key: &str| {
+        summary[part][key].as_u64().unwrap_or_else(|| panic!("no {part}.{key} in {summary:#}"))
+    };
+    assert_eq!(number("message", "answered"), answered, "{summary:#}");
+    assert!(number("message", "unasked") <= unasked, "{summary:#}");
+    (number("on_message", "matched"), number("on_message", "sent"))
+}
+
 /// socket.io closes the connections of clients that do not answer its pings. No `expect` skips a
 /// message: rules take all that the server sends beside the answers.
 const SOCKET_IO: &str = r#"
@@ -57,16 +68,13 @@ fn users_of_socket_io_answer_pings_and_questions_while_they_do_other_things() {
     }
     let path = "/socket.io/?EIO=4&transport=websocket";
     let (summary, counted) = load("node", "node/socket_io_server.js", path, SOCKET_IO);
-    let number = |of: &Value| of.as_u64().unwrap_or_else(|| panic!("{summary:#}\n{counted}"));
-    let rules = &summary["on_message"];
-    // Four messages of each user, and the one that opens socket.io's session.
-    assert_eq!(number(&summary["message"]["answered"]), 60 * 5);
-    // The question after a user's last message may find its connection closing.
-    assert!(number(&summary["message"]["unasked"]) <= 60, "{summary:#}");
-    assert_eq!(number(&counted["messages"]), 60 * 4);
-    let (pongs, acks) = (number(&counted["pongs"]), number(&counted["acks"]));
-    assert_eq!(number(&rules["sent"]), pongs + acks, "{rules} {counted}");
-    assert_eq!(number(&rules["matched"]), pongs + acks, "{rules} {counted}");
+    // Four messages of each user, and the one that opens socket.io's session. The question after a
+    // user's last message may find its connection closing.
+    let rules = rules_of(&summary, 60 * 5, 60);
+    let [messages, pongs, acks] = ["messages", "pongs", "acks"].map(|key| counted[key].as_u64());
+    let (pongs, acks) = pongs.zip(acks).expect("the server counts answers");
+    assert_eq!(messages, Some(60 * 4));
+    assert_eq!(rules, (pongs + acks, pongs + acks), "{counted}");
     assert!(acks >= 60 * 3 && pongs >= 60, "{counted}");
 }
 
@@ -104,12 +112,10 @@ fn users_of_graphql_answer_pings_while_they_do_other_things() {
         return;
     }
     let (summary, counted) = load("node", "node/graphql_ws_server.js", "/graphql", GRAPHQL);
-    assert_eq!(summary["message"]["answered"], 60 * 5, "{summary:#}");
-    assert_eq!(summary["message"]["unasked"], 0, "{summary:#}");
+    let (_, sent) = rules_of(&summary, 60 * 5, 0);
     assert_eq!(counted["operations"], 60 * 4, "{counted}");
-    let pongs = counted["pongs"].as_u64().unwrap_or_default();
-    assert!(pongs >= 60, "{counted}");
-    assert_eq!(summary["on_message"]["sent"], pongs, "{summary:#}");
+    assert_eq!(counted["pongs"], sent, "{counted}");
+    assert!(sent >= 60, "{counted}");
 }
 
 /// Action Cable pings each connection every 3 s and wants no answer. No `expect` skips a message: a
@@ -144,10 +150,8 @@ fn users_of_action_cable_pass_over_its_pings() {
         return;
     }
     let (summary, counted) = load("ruby", "ruby/action_cable_server.rb", "/cable", ACTION_CABLE);
-    assert_eq!(summary["message"]["answered"], 20 * 5, "{summary:#}");
-    assert_eq!(summary["message"]["unasked"], 0, "{summary:#}");
     assert_eq!((&counted["subscriptions"], &counted["messages"]), (&20.into(), &80.into()));
     // Each user is there for four seconds and more.
-    let matched = summary["on_message"]["matched"].as_u64().unwrap_or_default();
+    let (matched, _) = rules_of(&summary, 20 * 5, 0);
     assert!(matched >= 20, "{summary:#}");
 }
