@@ -193,16 +193,8 @@ fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
         return None;
     }
     let line = line_at(source, span.start);
-    let opening = |(at, _): (usize, char)| source[..line.start + at].ends_with(':').then_some(at);
-    let brackets =
-        source[line.clone()].char_indices().filter(|(_, sign)| matches!(sign, '{' | '['));
-    if let Some(at) = brackets.take_while(|(at, _)| line.start + at < span.start).find_map(opening)
-    {
-        let at = line.start + at;
-        let key = source[line.start..at].trim_start_matches([' ', '-']);
-        let help = format!("write `{key} {}`", &source[at..at + 1]);
-        let title = format!("a blank is missing after `{key}`");
-        return Some(Diagnostic::new(at..at + 1, title, "part of the name without it").help(help));
+    if let Some(mistake) = blank_after_key(source, &line, span.start) {
+        return Some(mistake);
     }
     let (before, text) = source[line.clone()].split_once(": ")?;
     let begin = line.start + before.len() + ": ".len();
@@ -214,6 +206,21 @@ fn colon_in_text(source: &str, span: &Range<usize>, message: &str) -> Option<Dia
     let help =
         format!("put the text in quotes: {}: {text:?}", before.trim_start_matches([' ', '-']));
     Some(Diagnostic::new(span.clone(), "a colon in a text without quotes", label).help(help))
+}
+
+/// Describes a key without a blank between its colon and the bracket that begins its value:
+/// `ramp:{to: 1}`. The parser could not go on at `end`.
+fn blank_after_key(source: &str, line: &Range<usize>, end: usize) -> Option<Diagnostic> {
+    let text = &source[line.start..end.max(line.start)];
+    let at = text.find(":{").or_else(|| text.find(":["))? + 1;
+    let key = text[..at].trim_start_matches([' ', '-']);
+    if key.contains([' ', '"', '\'']) {
+        return None;
+    }
+    let place = line.start + at;
+    let help = format!("write `{key} {}`", &text[at..at + 1]);
+    let title = format!("a blank is missing after `{key}`");
+    Some(Diagnostic::new(place..place + 1, title, "part of the name without it").help(help))
 }
 
 /// Describes a bracket or a brace that is not closed, and shows where it is opened.
