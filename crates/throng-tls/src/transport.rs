@@ -74,8 +74,9 @@ impl Transport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
-        if let (TlsRole::Server(_), TlsStatus::Failed(TlsError::NotTls(begin))) =
-            (&self.role, self.table.status(TlsKey(key.0)))
+        if opened.plain_bytes == 0
+            && let TlsRole::Server(_) = &self.role
+            && let TlsStatus::Failed(TlsError::NotTls(begin)) = self.table.status(TlsKey(key.0))
             && is_http(begin)
         {
             out.extend_from_slice(PLAIN_HTTP_ANSWER);
