@@ -27,6 +27,18 @@ fn certificate(place: &TestDir, name: &str) {
     place.shell(&line).exits_with(0);
 }
 
+/// Makes a certificate for a client, signed by the authority `ca`, and its key.
+fn client_certificate(place: &TestDir, name: &str, ca: &str) {
+    place.write("client.ext", "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n");
+    let line = format!(
+        "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+         -keyout {name}.key -out {name}.csr -subj /CN={name} && \
+         openssl x509 -req -in {name}.csr -CA {ca}.pem -CAkey {ca}.key -CAcreateserial -days 2 \
+         -extfile client.ext -out {name}.pem"
+    );
+    place.shell(&line).exits_with(0);
+}
+
 /// Returns what the server's cores have counted.
 fn snapshot(place: &TestDir, server: &Serving) -> Value {
     let pid = server.process.pid().to_string();
@@ -154,18 +166,11 @@ fn with_a_client_ca_only_its_clients_connect() {
         return;
     }
     let place = TestDir::new();
-    for name in ["localhost", "ca", "stranger"] {
+    for name in ["localhost", "ca", "other"] {
         certificate(&place, name);
     }
-    place.write("client.ext", "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n");
-    place
-        .shell(
-            "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
-             -keyout client.key -out client.csr -subj /CN=client && \
-             openssl x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 \
-             -extfile client.ext -out client.pem",
-        )
-        .exits_with(0);
+    client_certificate(&place, "client", "ca");
+    client_certificate(&place, "stranger", "other");
     let files = ["--tls-cert", "localhost.pem", "--tls-key", "localhost.key"];
     let more = ["--tls-client-ca", "ca.pem", "--tls-min", "1.3"];
     let server = place.serve(&[&["channels"][..], &files, &more].concat());
