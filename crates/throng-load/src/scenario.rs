@@ -39,6 +39,7 @@ pub(crate) mod step_name;
 mod target;
 mod template;
 mod template_error;
+mod tls;
 pub(crate) mod values;
 mod variable;
 mod variable_names;
@@ -72,6 +73,7 @@ pub(crate) use step::compile_steps;
 pub use target::{Reach, Target, TargetError, needs_no_permission};
 pub use template::{Segment, Template};
 pub use template_error::TemplateError;
+pub use tls::TlsSettings;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
@@ -93,6 +95,8 @@ pub struct Scenario {
     pub target: Target,
     /// Protocol of the connections.
     pub protocol: Protocol,
+    /// How its connections are secured, if the target is over TLS.
+    pub tls: TlsSettings,
     /// Load of all users, or of each class.
     pub load: ScenarioLoad,
     /// Classes of users; at least one.
@@ -246,6 +250,7 @@ fn read(
     let target = target.and_then(|node| read_target(reader, node));
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), scheme);
     reader.protocol = protocol;
+    let tls = tls::read(reader, &fields, folder, target.as_ref());
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
@@ -281,6 +286,7 @@ fn read(
     let mut scenario = Scenario {
         target: target?,
         protocol,
+        tls: tls?,
         load,
         classes: classes?,
         setup: setup?,
@@ -454,9 +460,10 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     read.ok()
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "target",
     "protocol",
+    "tls",
     "data",
     "load",
     "limits",

@@ -183,6 +183,9 @@ pub struct RunSummary {
     /// The log of another tool that the run was imported from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
+    /// Whether the connections were over TLS and the server's certificate was not verified.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls_unverified: bool,
     /// The reason why the run ended; `null` if the file does not say.
     pub end: Option<RunEndReason>,
     /// The reason why the run ended before its plan did, as a sentence without a final full stop;

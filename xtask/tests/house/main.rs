@@ -37,7 +37,10 @@ const EDGES: &[(&str, &[&str])] = &[
         "throng-server",
         &["throng-engine", "throng-proto", "throng-pubsub", "throng-driver", "throng-bus"],
     ),
-    ("throng-load", &["throng-engine", "throng-proto", "throng-driver", "throng-report"]),
+    (
+        "throng-load",
+        &["throng-engine", "throng-proto", "throng-driver", "throng-report", "throng-tls"],
+    ),
     ("throng-bus", &[]),
     ("throng-import", &["throng-load", "throng-report"]),
     (

@@ -18,12 +18,22 @@ pub struct UnreadMessages<'a> {
 }
 
 impl Program {
-    /// Returns the steps in which messages would be left unread, with the warnings about them. A
-    /// server that only answers sends none.
+    /// Returns the warnings about the scenario: steps in which messages would be left unread, though
+    /// a server that only answers sends none, and certificates that nothing verifies.
     pub fn warnings(&self, name: &str, source: &str) -> Diagnostics {
         let unread = self.unread_messages();
         let warnings = unread.iter().map(|unread| unread.warning(source));
-        Diagnostics::warnings(name, source, warnings.collect())
+        let unverified = self.unverified_at().map(|span| {
+            let title = "the server's certificate is not verified";
+            Diagnostic::new(span, title, "any server is taken for the right one")
+                .help("name its authority instead: `ca: FILE`")
+        });
+        Diagnostics::warnings(name, source, unverified.into_iter().chain(warnings).collect())
+    }
+
+    /// Returns the place of `verify: none` in the scenario, if the target is over TLS.
+    pub(crate) fn unverified_at(&self) -> Option<Range<usize>> {
+        self.unverified_at.clone()
     }
 
     /// Returns the first step in front of each `expect` and `receive` in which messages would be

@@ -48,6 +48,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
         };
         notes.push(format!("The run used {used} of this generator's capacity."));
     }
+    notes.extend(tls_notes(summary));
     if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
     }
@@ -128,6 +129,17 @@ fn connects_note(summary: &Summary) -> Option<String> {
 
 /// Says which upgrades agreed to compression, and whose contexts are kept: server and generator
 /// need memory for each.
+/// Says what a run over TLS did not check, and what its capacity does not include.
+fn tls_notes(summary: &Summary) -> impl Iterator<Item = String> {
+    let has_plain_ceiling =
+        summary.generator.ceiling_share.is_some() && summary.operation(Operation::Tls).is_some();
+    let ceiling = "That capacity was measured without TLS, which costs this generator more: its \
+                   maximum over TLS is lower.";
+    let unverified = "No certificate was verified (`verify: none`).";
+    let notes = [(has_plain_ceiling, ceiling), (summary.run.tls_unverified, unverified)];
+    notes.into_iter().filter(|(applies, _)| *applies).map(|(_, note)| note.to_owned())
+}
+
 fn deflate_note(summary: &Summary) -> Option<String> {
     let DeflateSummary { offered, agreed, server_contexts, client_contexts } = summary.deflate?;
     let contexts = |number: u64| match number {

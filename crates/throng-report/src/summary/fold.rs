@@ -67,6 +67,7 @@ impl SummaryFold {
             started: header.started.clone(),
             throng_version: header.throng_version.clone(),
             imported: header.imported.clone(),
+            tls_unverified: header.tls_unverified,
             end: None,
             incomplete: None,
             lines_lost: 0,

@@ -44,6 +44,7 @@ fn every_field_of_the_header_is_documented() {
         capacity: Some(1),
         target_is_here: true,
         server_is_part: true,
+        tls_unverified: true,
         ceiling: Some(any_ceiling()),
         machine: [(ANY.to_owned(), String::new())].into(),
         client_facts: Some(any_facts()),
