@@ -186,6 +186,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     }
                     self.cx.io.arrival = arrival;
                     self.call(key, A::opened);
+                    self.cx.io.arrival = Arrival::Unknown;
                     // What arrived with the handshake is read after the effects of `opened`.
                     self.run_effects();
                     if opened.plain_bytes > 0 || !is_short || until_again {

@@ -459,7 +459,11 @@ impl<D: GeneratorDriver> App<D> for Generator {
 
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
         if conn.state().flags.is_opening() {
+            let ended = self.stats.counters.tls_ok;
             self.step(conn, Input::Opened);
+            // A stopped user counts no end.
+            let is_counted = self.stats.counters.tls_ok > ended;
+            self.stats.counters.tls_resumed += u64::from(is_counted && conn.has_resumed());
         } else {
             self.tcp_established(conn, Input::Opened);
         }

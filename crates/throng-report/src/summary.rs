@@ -242,6 +242,9 @@ pub struct ConnectSummary {
     pub waiting: u64,
     /// Waiting connects whose TCP was established; WebSockets only.
     pub upgrades_waiting: u64,
+    /// Handshakes of TLS that resumed the session of an earlier connection; absent if none did.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tls_resumed: u64,
     /// Connects established per second in the best second.
     pub rate_most: Option<f64>,
     /// Connects established per second.

@@ -8,33 +8,58 @@ use throng_proto::{
 };
 
 use crate::{
-    RECORD_BYTES_MAX, TlsClientConfig, TlsCounters, TlsError, TlsKey, TlsServerConfig, TlsStatus,
-    TlsTable,
+    RECORD_BYTES_MAX, TlsClientConfig, TlsCounters, TlsError, TlsHandshakeKind, TlsKey,
+    TlsServerConfig, TlsStatus, TlsTable,
 };
 
 /// Transport of a core whose connections have TLS.
 pub struct TlsTransport {
     table: TlsTable,
     role: TlsRole,
+    has_resumed: bool,
 }
 
 /// What the connections of a core are, and how they make their handshakes.
 enum TlsRole {
     Server(TlsServerConfig),
-    Client(TlsClientConfig),
+    Client(TlsClientConfig, SessionOffers),
+}
+
+/// Which connections offer a session, if there is one.
+struct SessionOffers {
+    /// Share of the connections.
+    share: f64,
+    /// Offers that are due, less than two.
+    due: f64,
+}
+
+impl SessionOffers {
+    /// Reports whether the next connection offers a session.
+    fn next(&mut self, has_session: bool) -> bool {
+        // One offer that no session allowed is made up for.
+        self.due = (self.due + self.share).min(2.0 - f64::EPSILON);
+        let offers = has_session && self.due >= 1.0;
+        self.due -= f64::from(u8::from(offers));
+        offers
+    }
 }
 
 impl TlsTransport {
     /// Creates the transport of a core whose connections are accepted. `unix_at_zero` is the time
     /// of Unix at [`Instant::ZERO`].
     pub fn server(config: TlsServerConfig, unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), role: TlsRole::Server(config) }
+        Self {
+            table: TlsTable::new(unix_at_zero),
+            role: TlsRole::Server(config),
+            has_resumed: false,
+        }
     }
 
-    /// Creates the transport of a core that connects. `unix_at_zero` is the time of Unix at
-    /// [`Instant::ZERO`].
-    pub fn client(config: TlsClientConfig, unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), role: TlsRole::Client(config) }
+    /// Creates the transport of a core that connects. `share` of the connections offer to resume a
+    /// session, if there is one. `unix_at_zero` is the time of Unix at [`Instant::ZERO`].
+    pub fn client(config: TlsClientConfig, share: f64, unix_at_zero: Duration) -> Self {
+        let role = TlsRole::Client(config, SessionOffers { share, due: 0.0 });
+        Self { table: TlsTable::new(unix_at_zero), role, has_resumed: false }
     }
 
     /// Returns what was counted.
@@ -49,7 +74,7 @@ impl Transport for TlsTransport {
     }
 
     fn begin(&mut self, role: TransportRole, now: Instant, out: &mut Vec<u8>) -> TransportKey {
-        let key = match &self.role {
+        let key = match &mut self.role {
             TlsRole::Server(config) => {
                 debug_assert_eq!(
                     role,
@@ -58,9 +83,10 @@ impl Transport for TlsTransport {
                 );
                 self.table.accept(config)
             }
-            TlsRole::Client(config) => {
+            TlsRole::Client(config, offers) => {
                 debug_assert_eq!(role, TransportRole::Client, "the core connects");
-                self.table.connect(config, config.has_session(), now, out)
+                let offers_session = offers.next(config.has_session());
+                self.table.connect(config, offers_session, now, out)
             }
         };
         TransportKey(key.0)
@@ -74,11 +100,18 @@ impl Transport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
+        if let Some(established) = &opened.established {
+            self.has_resumed = established.kind == TlsHandshakeKind::Resumed;
+        }
         OpenedRecords {
             plain_bytes: opened.plain_bytes,
             incomplete_bytes: opened.incomplete_bytes,
             work_bytes: opened.cost_us as usize * WORK_BYTES_PER_US,
         }
+    }
+
+    fn has_resumed(&self) -> bool {
+        self.has_resumed
     }
 
     fn status(&self, key: TransportKey) -> TransportStatus {
@@ -110,3 +143,17 @@ impl Transport for TlsTransport {
 /// Bytes that cost as much to open as one microsecond of a handshake's work. Four signatures of
 /// ECDSA, or one of RSA, fill a core's `handshake_work_bytes_max`.
 const WORK_BYTES_PER_US: usize = 640;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_of_connections_offers_a_session_and_one_that_was_missing_is_made_up_for() {
+        let offers = |share: f64, connections: u32| {
+            let mut offers = SessionOffers { share, due: 0.0 };
+            (0..connections).filter(|number| offers.next(*number > 0)).count()
+        };
+        assert_eq!([0.0, 0.25, 0.8, 1.0].map(|share| offers(share, 100)), [0, 25, 80, 99]);
+    }
+}

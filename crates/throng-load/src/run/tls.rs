@@ -22,6 +22,7 @@ pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>,
     let checked = TlsClientConfig::new(&options).map_err(|error| {
         LoadError::Options(format!("cannot reach {} over TLS: {error}", scenario.target))
     })?;
+    let resume_share = scenario.tls.resume_share();
     let since_zero = Clock.now().since(Instant::ZERO);
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unix_at_zero = unix.saturating_sub(since_zero);
@@ -29,7 +30,7 @@ pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>,
         // Each core has a configuration of its own, unless the machine's authorities have just
         // become unreadable.
         let config = TlsClientConfig::new(&options).unwrap_or_else(|_| checked.clone());
-        Box::new(TlsTransport::client(config, unix_at_zero)) as _
+        Box::new(TlsTransport::client(config, resume_share, unix_at_zero)) as _
     };
     Ok(Some(TransportFactory::new(make)))
 }

@@ -27,9 +27,16 @@ pub struct TlsSettings {
     max: Option<TlsVersion>,
     /// Protocols of ALPN, best first; `None` for that of the scheme.
     alpn: Option<Vec<String>>,
+    /// Share of the connections that offer to resume a session; `None` for all.
+    resume: Option<f64>,
 }
 
 impl TlsSettings {
+    /// Returns the share of the connections that offer to resume a session, if there is one.
+    pub(crate) fn resume_share(&self) -> f64 {
+        self.resume.unwrap_or(1.0)
+    }
+
     /// Returns the options of connections to `target`.
     pub(crate) fn options(&self, target: &Target) -> TlsClientOptions {
         let name = self.server_name.as_deref().unwrap_or_else(|| target.server_name());
@@ -85,6 +92,10 @@ pub(super) fn read(
             .text(node, "`server_name`", "a host name such as chat.example")
             .map(|name| Some(name.to_owned())),
     };
+    let resume = match fields.get("resume") {
+        None => Some(None),
+        Some(node) => read_resume(reader, node).map(Some),
+    };
     let ca = fields.get("ca").map_or(Some(None), |node| read_ca(reader, node, folder).map(Some));
     let settings = TlsSettings {
         ca: ca?,
@@ -93,6 +104,7 @@ pub(super) fn read(
         min: min?,
         max: max?,
         alpn: alpn?,
+        resume: resume?,
     };
     if settings.unverified_at.is_some() && settings.ca.is_some() {
         let title = "`ca` has no meaning with `verify: none`";
@@ -120,6 +132,15 @@ fn read_ca(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Option<(Strin
             None
         }
     }
+}
+
+fn read_resume(reader: &mut Reader<'_>, node: &Node) -> Option<f64> {
+    let share = reader.quantity(node, "`resume`", throng_base::units::parse_share)?;
+    if share > 1.0 {
+        reader.error(node.span.clone(), "`resume` is a share of the connects", "at most 100%");
+        return None;
+    }
+    Some(share)
 }
 
 fn read_alpn(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
@@ -155,4 +176,4 @@ fn check(
     None
 }
 
-const KEYS: [&str; 6] = ["ca", "verify", "server_name", "min", "max", "alpn"];
+const KEYS: [&str; 7] = ["ca", "verify", "server_name", "min", "max", "alpn", "resume"];

@@ -78,7 +78,27 @@ fn users_get_pages_over_https() {
     assert!(run.times[Operation::Connect].max() >= run.times[Operation::Tls].max());
     let seen = server.seen();
     assert_eq!(seen["handshakes"], USERS, "{seen}");
-    assert!(seen["resumed"].as_u64() > Some(0), "later users offer a session: {seen}");
+    assert_eq!(seen["resumed"], c.tls_resumed, "both ends agree: {seen}");
+}
+
+#[test]
+fn the_share_of_connects_that_is_asked_for_resumes_a_session() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    for (share, expected) in [("0%", 0.0..=0.0), ("50%", 0.4..=0.5), ("100%", 0.8..=1.0)] {
+        let Some(server) = certificate.serve("echo") else { return };
+        let target = format!("tls://127.0.0.1:{}", server.port);
+        let tls = format!("{{ca: {}, resume: {share}}}", certificate.path("cert.pem"));
+        // Each connection waits for an answer, so the next one finds its session.
+        let steps = "[connect, {send: a}, {expect: a}, close]";
+        let load = "load: [arrivals: {rate: 1/s, for: 1s, spacing: even}]\n";
+        let user = format!("user: [repeat: {{times: 40, do: {steps}}}]\n");
+        let run = run_text(&format!("target: {target}\ntls: {tls}\n{load}{user}"));
+        let c = &run.last.counters;
+        assert_eq!(c.tls_ok, 40, "{c:?}");
+        let reached = c.tls_resumed as f64 / 40.0;
+        assert!(expected.contains(&reached), "{share}: {reached}");
+        assert_eq!(server.seen()["resumed"], c.tls_resumed);
+    }
 }
 
 #[test]

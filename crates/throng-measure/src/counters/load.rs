@@ -64,6 +64,8 @@ counters! {
         tls_started,
         /// Handshakes of TLS after which the connection was open.
         tls_ok,
+        /// The part of `tls_ok` that resumed an earlier session.
+        tls_resumed,
         /// Handshakes of TLS that failed, for any reason; so did their connects.
         tls_failed,
         /// Handshakes of TLS in progress when their user was stopped.

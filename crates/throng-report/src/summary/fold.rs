@@ -302,6 +302,7 @@ impl SummaryFold {
             failed: last.connect_failed.clone(),
             waiting: counters.connects_waiting,
             upgrades_waiting: counters.upgrades_waiting,
+            tls_resumed: counters.tls_resumed,
             rate_most: rate_most(&self.growths, |growth| growth.ok[Operation::Connect]),
             rate_mean: rate_mean(&self.growths, |growth| growth.ok[Operation::Connect]),
             latency_us: connect.latency_us(),

@@ -262,7 +262,7 @@ fn every_field_of_the_summary_is_documented() {
         deflate: Some(Default::default()),
         message: Default::default(),
         plain: PerOperation::of(|of| {
-            [Operation::Join, Operation::Push].contains(&of).then(Default::default)
+            [Operation::Tls, Operation::Join, Operation::Push].contains(&of).then(Default::default)
         }),
         http: Some(Default::default()),
         heartbeat: Some(Default::default()),
@@ -291,7 +291,8 @@ fn every_field_of_the_summary_is_documented() {
         latencies: Default::default(),
     };
     summary.run.imported = Some(any_import());
-    summary.run.lines_lost = 1;
+    (summary.run.lines_lost, summary.run.tls_unverified) = (1, true);
+    summary.connect.tls_resumed = 1;
     summary.connect.failed = any_tally();
     let mut json = serde_json::to_value(summary).unwrap();
     let judgement =

@@ -30,7 +30,7 @@ error: unknown key `verfy` in `tls`
 2 | tls: {verfy: none}
   |       ^^^^^ did you mean `verify`?
   |
-  = help: expected one of: `ca`, `verify`, `server_name`, `min`, `max`, `alpn`
+  = help: expected one of: `ca`, `verify`, `server_name`, `min`, `max`, `alpn`, `resume`
 "#);
 }
 
@@ -43,6 +43,8 @@ fn a_wrong_value_of_tls_is_pointed_at() {
         ("{verify: never}", "never", "expected one of: `none`, `full`"),
         ("{ca: no-such.pem}", "no-such.pem", "cannot use `no-such.pem`: "),
         ("{server_name: a b}", "a b", "`a b` is neither a host name nor an address"),
+        ("{resume: 120%}", "120%", "at most 100%"),
+        ("{resume: yes}", "yes", "a share such as"),
         ("{alpn: h2}", "h2", "`alpn` must be a list"),
     ] {
         let shown = whole(&text("wss://h/", tls));
