@@ -18,8 +18,8 @@ pub struct UnreadMessages<'a> {
 }
 
 impl Program {
-    /// Returns the warnings about the scenario: steps in which messages would be left unread, though
-    /// a server that only answers sends none, and certificates that nothing verifies.
+    /// Returns the warnings about the scenario: steps in which messages would be left unread,
+    /// though a server that only answers sends none, and certificates that nothing verifies.
     pub fn warnings(&self, name: &str, source: &str) -> Diagnostics {
         let unread = self.unread_messages();
         let warnings = unread.iter().map(|unread| unread.warning(source));

@@ -57,8 +57,9 @@ pub struct TargetError {
 
 impl Target {
     /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`, or over TLS
-    /// `tls://host:port`, `wss://host/path` or `https://host`. The host is a name, an IPv4 address or an IPv6 address in brackets, or several names and IPv4 addresses
-    /// between commas. Before it, user and password may stand: `http://user:password@host`.
+    /// `tls://host:port`, `wss://host/path` or `https://host`. The host is a name, an IPv4 address
+    /// or an IPv6 address in brackets, or several names and IPv4 addresses between commas. Before
+    /// it, user and password may stand: `http://user:password@host`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         check_variables(text)?;
         let Some((scheme, rest)) = text.split_once("://") else {
