@@ -63,7 +63,11 @@ pub trait App<D: Driver>: Sized {
     /// Runs at the end of every turn.
     fn turn_ended(&mut self, _cx: &mut CoreContext<D, Self>) {}
 
-    /// Runs when the connection is established, and the handshake of its transport is over.
+    /// Runs when the socket has connected, and the handshake of its transport begins.
+    fn opening(&mut self, _conn: &mut Conn<'_, D, Self>) {}
+
+    /// Runs when the connection is established, and the handshake of its transport is over. Then
+    /// [`Conn::arrival`] is that of the bytes that ended it.
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>);
 
     /// Receives an event of the protocol.

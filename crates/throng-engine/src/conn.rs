@@ -70,6 +70,12 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         rtt.map(|rtt| dialed_at + rtt).into()
     }
 
+    /// Reports whether the handshake of the core's transport that was completed last resumed an
+    /// earlier session: in [`App::opened`], that of this connection.
+    pub fn has_resumed(&self) -> bool {
+        self.io.transport.as_ref().is_some_and(|context| context.transport.has_resumed())
+    }
+
     /// Returns the app's state of this connection.
     pub fn state(&mut self) -> &mut A::State {
         &mut self.entry.state

@@ -155,6 +155,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 {
                     if self.cx.io.transport.is_some() {
                         self.cx.begin_handshake(key, fd, TransportRole::Client);
+                        self.call(key, A::opening);
+                        self.run_effects();
                         return self.handshake(key, ready.finished);
                     }
                     entry.socket = SocketState::Open(fd, RecordLayer::default());

@@ -179,7 +179,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                         let reason = CloseReason::Failed(errno);
                         return self.cx.close_now(key, reason, SocketClose::Finish);
                     }
+                    self.cx.io.arrival = arrival;
                     self.call(key, A::opened);
+                    self.cx.io.arrival = Arrival::Unknown;
                     // What arrived with the handshake is read after the effects of `opened`.
                     self.run_effects();
                     if opened.plain_bytes > 0 || !is_short || until_again {

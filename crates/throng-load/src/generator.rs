@@ -298,6 +298,24 @@ impl Generator {
         self.probes.as_ref().is_none_or(Probes::is_idle)
     }
 
+    /// Tells a user that TCP is established.
+    fn tcp_established<D: GeneratorDriver>(
+        &mut self,
+        conn: &mut Conn<'_, D, Self>,
+        input: Input<'_>,
+    ) {
+        if !conn.state().is_running() {
+            return;
+        }
+        if self.run.config.self_connect_possible && is_self_connected(conn) {
+            self.step(conn, Input::SelfConnected);
+            return;
+        }
+        let dialed_at = conn.state().message_from;
+        let arrival = conn.handshake_arrival(dialed_at);
+        self.step_with(conn, arrival, input);
+    }
+
     /// Completes the gauges and returns the stats. `blank` becomes the new stats.
     fn take_stats<D: GeneratorDriver>(
         &mut self,
@@ -437,17 +455,20 @@ impl<D: GeneratorDriver> App<D> for Generator {
         self.step(conn, if is_leaving { Input::Cancel } else { Input::Begin });
     }
 
+    fn opening(&mut self, conn: &mut Conn<'_, D, Self>) {
+        self.tcp_established(conn, Input::Opening);
+    }
+
     fn opened(&mut self, conn: &mut Conn<'_, D, Self>) {
-        if !conn.state().is_running() {
-            return;
+        if conn.state().flags.is_opening() {
+            let ended = self.stats.counters.tls_ok;
+            self.step(conn, Input::Opened);
+            // A stopped user counts no end.
+            let is_counted = self.stats.counters.tls_ok > ended;
+            self.stats.counters.tls_resumed += u64::from(is_counted && conn.has_resumed());
+        } else {
+            self.tcp_established(conn, Input::Opened);
         }
-        if self.run.config.self_connect_possible && is_self_connected(conn) {
-            self.step(conn, Input::SelfConnected);
-            return;
-        }
-        let dialed_at = conn.state().message_from;
-        let arrival = conn.handshake_arrival(dialed_at);
-        self.step_with(conn, arrival, Input::Opened);
     }
 
     fn event(&mut self, conn: &mut Conn<'_, D, Self>, event: UserEvent<'_>) {

@@ -111,6 +111,8 @@ pub struct Program {
     dialogue: Dialogue,
     /// Texts that no report and no trace shows.
     secrets: Vec<String>,
+    /// Place of `verify: none` in the scenario, if the target is over TLS.
+    unverified_at: Option<Range<usize>>,
 }
 
 /// A class of users in a program.

@@ -154,9 +154,9 @@ impl MessageForm {
 pub(crate) struct SchemeRules {
     /// Name, before `://`.
     pub(crate) name: &'static str,
-    /// Name of the same scheme over TLS, if there is one.
-    pub(crate) secure_name: Option<&'static str>,
-    /// Port of a target that has none; `None` if a target must have one.
+    /// Name of the same scheme over TLS.
+    pub(crate) secure_name: &'static str,
+    /// Port of a plain target that has none; `None` if it must have one.
     pub(crate) port: Option<u16>,
     /// Place of the paths.
     pub(crate) path: PathPlace,

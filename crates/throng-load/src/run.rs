@@ -9,6 +9,7 @@ mod running;
 mod setup;
 mod shortages;
 mod solo;
+mod tls;
 mod trial;
 
 pub use collect::Collector;

@@ -41,6 +41,7 @@ pub(crate) mod step_name;
 mod target;
 mod template;
 mod template_error;
+mod tls;
 mod value_bytes;
 pub(crate) mod values;
 mod variable;
@@ -76,6 +77,7 @@ pub(crate) use step::compile_steps;
 pub use target::{Target, TargetError};
 pub use template::{Segment, Template};
 pub use template_error::TemplateError;
+pub use tls::TlsSettings;
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
@@ -99,6 +101,8 @@ pub struct Scenario {
     pub target: Target,
     /// Protocol of the connections.
     pub protocol: Protocol,
+    /// How its connections are secured, if the target is over TLS.
+    pub tls: TlsSettings,
     /// Load of all users, or of each class.
     pub load: ScenarioLoad,
     /// Classes of users; at least one.
@@ -263,6 +267,7 @@ fn read(
     };
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), protocol);
     reader.protocol = protocol;
+    let tls = tls::read(reader, &fields, folder, target.as_ref());
     let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
     let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
@@ -300,6 +305,7 @@ fn read(
     let mut scenario = Scenario {
         target: target?,
         protocol,
+        tls: tls?,
         load,
         classes: classes?,
         setup: setup?,
@@ -476,9 +482,10 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
 /// What a mistake at the top of a scenario calls it.
 const WHOLE: &str = "a scenario";
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "target",
     "protocol",
+    "tls",
     "data",
     "load",
     "limits",

@@ -115,7 +115,7 @@ error_kinds! {
         /// The kernel closed the connection with another error.
         SocketError = "socket_error" [] Own "an error of the socket";
         /// The transport failed: its handshake, or a record of the server.
-        TransportFailed = "transport_failed" [] Wrong "no record of the transport";
+        TransportFailed = "transport_failed" [] Wrong "a record of TLS that is wrong or incomplete";
         /// A fault of throng itself.
         Internal = "internal" [] Own "a fault of throng itself";
         /// The server violated the WebSocket protocol.
@@ -186,6 +186,38 @@ error_kinds! {
         UpgradeClosed = "upgrade_closed" [Connect] Ended "the end of the connection (FIN)";
         /// The kernel connected the socket to itself.
         SelfConnected = "self_connected" [Connect] Own "a connection with itself";
+        /// The server's certificate has expired, or is not valid yet.
+        TlsExpired = "tls_expired" [Connect] Wrong
+            "a certificate that is not valid now: renew it, or check the clocks of both machines";
+        /// The server's certificate is for other names.
+        TlsWrongName = "tls_wrong_name" [Connect] Wrong
+            "a certificate for other names: set `server_name` in `tls` to one of its names";
+        /// No trusted authority issued the server's certificate, or one between is missing.
+        TlsUnknownIssuer = "tls_unknown_issuer" [Connect] Wrong
+            "a certificate of an unknown issuer: name its authority with `ca` in `tls`, or send \
+             the whole chain from the server";
+        /// The server's certificate is missing, or wrong in another way.
+        TlsCertificate = "tls_certificate" [Connect] Wrong
+            "no valid certificate of a server: `verify: none` in `tls` takes any";
+        /// Server and generator have no version, cipher or application protocol in common.
+        TlsNoAgreement = "tls_no_agreement" [Connect] Wrong
+            "no version, cipher or protocol in common: see `min`, `max` and `alpn` in `tls`";
+        /// The server ended the handshake with an alert.
+        TlsAlert = "tls_alert" [Connect] Wrong
+            "an alert: the server refuses the handshake, and its log may say why (`server_name`, \
+             `min`, `max` and `alpn` in `tls` may differ from what it allows)";
+        /// What the server sent is not TLS.
+        TlsNotSpoken = "tls_not_spoken" [Connect] Wrong
+            "bytes that are not TLS: the port is a plain one, use the plain scheme";
+        /// The server closed the connection during the handshake.
+        TlsClosed = "tls_closed" [Connect] Ended
+            "the end of the connection (FIN) during the TLS handshake";
+        /// The handshake did not end in time.
+        TlsTimeout = "tls_timeout" [Connect] Unanswered
+            "nothing: TCP is established, and the TLS handshake did not end";
+        /// The server broke the rules of TLS in the handshake, or the generator failed in it.
+        TlsViolation = "tls_violation" [Connect] Wrong
+            "a handshake that breaks the rules of TLS";
         /// The server sent a close frame too early. Its code, or `none`, stands behind the name.
         CloseFrame = "ws_close" [] Ended "a close frame";
     }

@@ -188,9 +188,14 @@ operations! {
     Connect = "connect", "connects", "connected", short "connect" "connects",
         slow SLOW_US, Unanswered,
         connects_started = connects_ok + connects_failed + connects_waiting;
-    /// The part of a connect until TCP is established; of WebSockets only.
+    /// The part of a connect until TCP is established; of WebSockets and over TLS only.
     Tcp = "tcp", "TCP handshakes", "established", short "handshake" "handshakes",
         slow SLOW_US, Unanswered;
+    /// The part of a connect from TCP until the handshake of TLS is complete; of targets over TLS
+    /// only.
+    Tls = "tls", "TLS handshakes", "secured", short "TLS handshake" "TLS handshakes",
+        slow SLOW_US, Unanswered,
+        tls_started = tls_ok + tls_failed + tls_waiting;
     /// A message and its answer.
     Message = "message", "messages", "answered", short "message" "messages",
         slow SLOW_US, Unanswered,
@@ -237,8 +242,13 @@ impl Operation {
 
     /// Returns the operations that are answered on an open connection.
     pub fn answered() -> impl Iterator<Item = Self> {
-        let is_connect = |operation: &Self| matches!(operation, Self::Connect | Self::Tcp);
-        Self::ALL.into_iter().filter(move |operation| !is_connect(operation))
+        let is_connect = |operation: Self| operation == Self::Connect || operation.is_part();
+        Self::ALL.into_iter().filter(move |operation| !is_connect(*operation))
+    }
+
+    /// Reports whether it is a part of a connect.
+    pub const fn is_part(self) -> bool {
+        matches!(self, Self::Tcp | Self::Tls)
     }
 
     /// Returns the operations that users ask on an open connection and wait for, the weightiest
@@ -414,6 +424,10 @@ mod tests {
             http_ok: 30_000,
             http_failed: 20_000,
             http_waiting: 10_000,
+            tls_started: 600_000,
+            tls_ok: 300_000,
+            tls_failed: 200_000,
+            tls_waiting: 100_000,
             ..LoadCounters::default()
         };
         let counted = Operation::ALL

@@ -68,6 +68,9 @@ pub struct RunHeader {
     /// does not listen at each target.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub server_is_part: bool,
+    /// Whether the connections were over TLS and the server's certificate was not verified.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls_unverified: bool,
     /// The maximum load of the generator on this machine, if it was measured before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
@@ -133,6 +136,7 @@ impl Default for RunHeader {
             capacity: None,
             target_is_here: true,
             server_is_part: false,
+            tls_unverified: false,
             ceiling: None,
             machine: BTreeMap::new(),
             client_facts: None,

@@ -35,6 +35,11 @@ pub trait SocketTransport {
     /// Returns the state of a connection.
     fn status(&self, key: TransportKey) -> TransportStatus;
 
+    /// Reports whether the handshake that was completed last resumed an earlier session.
+    fn has_resumed(&self) -> bool {
+        false
+    }
+
     /// Seals `plain`, and appends the records to `out`. After [`Self::finish`] the caller's socket
     /// refuses them.
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>);

@@ -189,6 +189,9 @@ pub struct RunSummary {
     /// The log of another tool that the run was imported from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub imported: Option<ImportedFrom>,
+    /// Whether the connections were over TLS and the server's certificate was not verified.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tls_unverified: bool,
     /// The reason why the run ended; `null` if the file does not say.
     pub end: Option<RunEndReason>,
     /// The reason why the run ended before its plan did, as a sentence without a final full stop;
@@ -245,6 +248,9 @@ pub struct ConnectSummary {
     pub waiting: u64,
     /// Waiting connects whose TCP was established; WebSockets only.
     pub upgrades_waiting: u64,
+    /// Handshakes of TLS that resumed the session of an earlier connection; absent if none did.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tls_resumed: u64,
     /// Connects established per second in the best second.
     pub rate_most: Option<f64>,
     /// Connects established per second.

@@ -109,6 +109,10 @@ impl SocketTransport for TlsTransport {
         }
     }
 
+    fn has_resumed(&self) -> bool {
+        self.has_resumed
+    }
+
     fn status(&self, key: TransportKey) -> TransportStatus {
         match self.table.status(TlsKey(key.0)) {
             TlsStatus::Opening => TransportStatus::Opening,

@@ -44,7 +44,10 @@ const EDGES: &[(&str, &[&str])] = &[
             "throng-bus",
         ],
     ),
-    ("throng-load", &["throng-engine", "throng-proto", "throng-driver", "throng-report"]),
+    (
+        "throng-load",
+        &["throng-engine", "throng-proto", "throng-driver", "throng-report", "throng-tls"],
+    ),
     ("throng-bus", &[]),
     ("throng-import", &["throng-load", "throng-report"]),
     (

@@ -62,8 +62,10 @@ struct StarterUrl {
 impl StarterUrl {
     fn parse(text: &str) -> Result<Self, TargetError> {
         // A scenario has no path in an HTTP target: each request has its own.
-        let scheme = text.get(..HTTP.len()).unwrap_or_default();
-        let after = if scheme.eq_ignore_ascii_case(HTTP) { HTTP.len() } else { text.len() };
+        let is_of = |scheme: &str| {
+            text.get(..scheme.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        };
+        let after = HTTP.into_iter().find(|scheme| is_of(scheme)).map_or(text.len(), str::len);
         let end = text[after..].find(['/', '?', '#']).map_or(text.len(), |at| after + at);
         let target = Target::parse(&text[..end])?;
         let (path, _fragment) = text[end..].split_once('#').unwrap_or((&text[end..], ""));
@@ -85,7 +87,7 @@ impl StarterUrl {
     }
 }
 
-const HTTP: &str = "http://";
+const HTTP: [&str; 2] = ["http://", "https://"];
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,13 +142,14 @@ mod tests {
         ] {
             check(url, "http://h:8080", Protocol::Http, line);
         }
+        check("https://h/items", "https://h:443", Protocol::Http, "- get: \"/items\"");
     }
 
     #[test]
     fn a_url_that_is_no_target_is_refused() {
         for (url, says) in [
             ("127.0.0.1:5555", "the scheme is missing"),
-            ("https://h/a", "needs TLS"),
+            ("udp://h/a", "not supported"),
             ("http://:80/a", "expected a host"),
             ("tcp://h", "the port is missing"),
         ] {

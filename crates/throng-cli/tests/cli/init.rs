@@ -55,7 +55,7 @@ fn no_file_is_overwritten_without_force() {
     assert!(text().contains("target: tcp://127.0.0.1:5555\n"));
     let other = [&init[..], &["-o", "other.yaml"]].concat();
     place.throng(&other).exits_with(0).stdout_contains(&["throng try other.yaml"]);
-    place.throng(&["init", "wss://h/ws"]).exits_with(2).stderr_contains(&["needs TLS"]);
+    place.throng(&["init", "udp://h/ws"]).exits_with(2).stderr_contains(&["not supported"]);
     place.write("run.jsonl", "{\"schema\":\"throng.run/1\",\"started\":\"\"}\n");
     let run_file = [&init[..], &["-o", "run.jsonl", "--force"]].concat();
     place.throng(&run_file).exits_with(2).stderr_contains(&["it is a run file"]);

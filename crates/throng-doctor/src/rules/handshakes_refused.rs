@@ -166,7 +166,8 @@ mod tests {
         let first = "307 (a redirect to /v2/ws?x=1)";
         check(307, &[there], target, first, "--target ws://a.test:4000/v2/ws?x=1");
         let tls = "\\r\\nlocation: https://a.test/ws";
-        check(301, &[tls], target, "301 (a redirect to https://a.test/ws)", "TLS");
+        let first = "301 (a redirect to https://a.test/ws)";
+        check(301, &[tls], target, first, "--target wss://a.test/ws");
         let login = "\\r\\nlocation: /users/sign_in?return=%2Fws";
         let first = "302 (a redirect to a login page, /users/sign_in?return=%2Fws)";
         check(302, &[login], target, first, "connect: {headers, query}");

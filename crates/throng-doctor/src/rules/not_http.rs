@@ -50,8 +50,7 @@ const SPOKEN: &[Spoken] = &[
     Spoken {
         protocol: SpokenProtocol::Tls,
         who: "TLS",
-        remedy: "throng does not speak TLS: load the plain port behind it, or let a proxy here \
-                 speak TLS to it (stunnel, nginx)",
+        remedy: "the target is plain: begin it with wss:// (https://, tls://)",
     },
     Spoken {
         protocol: SpokenProtocol::Ssh,

@@ -253,6 +253,9 @@ impl CoreStats {
         self.record(operation, from, timing);
         let Some(ok) = operation.ok_mut(&mut self.counters) else { return };
         *ok += 1;
+        if operation.is_part() {
+            return;
+        }
         self.arrival.by_own_clock += timing.by_own_clock();
         self.counters.joined += u64::from(operation == Operation::Join);
         let of_class = &mut self.classes[usize::from(class)];

@@ -301,11 +301,16 @@ pub(super) fn describe_connect_failure(
 ) -> (String, String) {
     let ErrorPlace { program, pc, .. } = place;
     let within = match why {
-        ConnectFailure::Timeout => program.describe_timeout(pc),
+        ConnectFailure::Timeout | ConnectFailure::Tls(ErrorKind::TlsTimeout) => {
+            program.describe_timeout(pc)
+        }
         _ => String::new(),
     };
     let handshake = program.protocol().handshake.filter(|_| is_upgrade);
-    let expected = handshake.unwrap_or(TCP_CONNECTION);
+    let expected = match why {
+        ConnectFailure::Tls(_) => "a handshake of TLS",
+        _ => handshake.unwrap_or(TCP_CONNECTION),
+    };
     let got = match why {
         ConnectFailure::Timeout if is_upgrade => {
             "nothing: TCP is established, and no byte of an answer came".to_owned()
@@ -322,7 +327,7 @@ pub(super) fn describe_connect_failure(
             "the socket itself: no process listens on that port".to_owned()
         }
         ConnectFailure::BadValue => "a value that cannot be sent".to_owned(),
-        ConnectFailure::Transport => "no handshake of the transport".to_owned(),
+        ConnectFailure::Tls(kind) => kind.got().to_owned(),
         ConnectFailure::Internal => "a fault of throng itself".to_owned(),
     };
     (format!("{expected}{within}"), got)

@@ -180,6 +180,9 @@ impl TraceFormat<'_> {
             | Record::RequestConnected { from, .. } => {
                 one(format!("  TCP is established, after {}", micros(*from, now)))
             }
+            Record::Done { operation: Operation::Tls, from, .. } => {
+                one(format!("  TLS is established, after {}", micros(*from, now)))
+            }
             Record::HttpAnswered { difference: None, status, from, .. } => {
                 one(format!("  ok: status {status}, after {}", micros(*from, now)))
             }

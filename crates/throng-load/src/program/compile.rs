@@ -44,6 +44,10 @@ impl Program {
             stride: 0,
             dialogue: Dialogue::default(),
             secrets: secrets_of(scenario),
+            unverified_at: match scenario.target.is_secure {
+                true => scenario.tls.unverified_at.clone(),
+                false => None,
+            },
         };
         let mut tables = TableIndexes::default();
         for class in &scenario.classes {

@@ -18,13 +18,25 @@ pub struct UnreadMessages<'a> {
 }
 
 impl Program {
-    /// Returns warnings about the scenario `source` of the program: steps in which messages would be
-    /// left unread, and variables as other tools write them.
+    /// Returns the warnings about the scenario `source` of the program: steps in which messages
+    /// would be left unread, variables as other tools write them, and certificates that nothing
+    /// verifies.
     pub fn warnings(&self, name: &str, source: &str) -> Diagnostics {
         let unread = self.unread_messages();
-        let warnings = unread.iter().map(|unread| unread.warning(source));
+        let unread = unread.iter().map(|unread| unread.warning(source));
+        let unverified = self.unverified_at().map(|span| {
+            let title = "the server's certificate is not verified";
+            Diagnostic::new(span, title, "any server is taken for the right one")
+                .help("name its authority instead: `ca: FILE`")
+        });
+        let warnings = unverified.into_iter().chain(unread);
         let warnings = warnings.chain(foreign_variable::warnings(source));
         Diagnostics::warnings(name, source, warnings.collect())
+    }
+
+    /// Returns the place of `verify: none` in the scenario, if the target is over TLS.
+    pub(crate) fn unverified_at(&self) -> Option<Range<usize>> {
+        self.unverified_at.clone()
     }
 
     /// Returns the first step in front of each `expect` and `receive` in which messages would be

@@ -19,7 +19,7 @@ use crate::user::UserSession;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "http",
-    secure_name: Some("https"),
+    secure_name: "https",
     port: Some(80),
     path: PathPlace::Request,
     has_credentials: true,

@@ -13,7 +13,7 @@ use crate::user::{self, UserSession};
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "tcp",
-    secure_name: None,
+    secure_name: "tls",
     port: None,
     path: PathPlace::Nowhere,
     has_credentials: false,

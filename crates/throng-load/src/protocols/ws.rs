@@ -20,7 +20,7 @@ use crate::user::UserSession;
 
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "ws",
-    secure_name: Some("wss"),
+    secure_name: "wss",
     port: Some(80),
     path: PathPlace::Target,
     has_credentials: true,

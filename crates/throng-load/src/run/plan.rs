@@ -11,6 +11,7 @@ use throng_proto::TransportFactory;
 
 use super::collect::Collector;
 use super::driver::LoadDriver;
+use super::tls;
 use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
@@ -41,7 +42,8 @@ pub struct LoadOptions {
     pub sockets: SocketOptions,
     /// Driver of the cores. Default: the kernel's sockets, by epoll.
     pub driver: LoadDriver,
-    /// Transport of all connections, below the protocol. Default: none, they are plain.
+    /// Transport of all connections, below the protocol. Default: TLS if the target is over it,
+    /// otherwise none.
     pub transport: Option<TransportFactory>,
 }
 
@@ -165,7 +167,10 @@ impl LoadPlan {
             load: scenario.load.clone(),
             options: options.sockets,
             driver: options.driver.clone(),
-            transport: options.transport.clone(),
+            transport: match &options.transport {
+                Some(transport) => Some(transport.clone()),
+                None => tls::transport(scenario)?,
+            },
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,
@@ -182,6 +187,12 @@ impl LoadPlan {
     /// Lets the run begin together with that of other machines.
     pub fn begin_together(&mut self, start: CommonStart) {
         self.common = Some(start);
+    }
+
+    /// Reports whether the connections are over TLS, and any certificate is taken for the right
+    /// one.
+    pub fn is_unverified(&self) -> bool {
+        self.program.unverified_at().is_some()
     }
 
     /// Returns the compiled program of the users.

@@ -204,8 +204,18 @@ impl RunningLoad {
 fn core_limits(program: &Program) -> CoreLimits {
     let limits = CoreLimits::default();
     let needed = program.message_bytes_max() + SEND_BYTES_MAX;
-    CoreLimits { pending_bytes_max: limits.pending_bytes_max.max(needed), ..limits }
+    CoreLimits {
+        pending_bytes_max: limits.pending_bytes_max.max(needed),
+        // The time-out of a step ends its handshake.
+        handshake_timeout: Duration::from_secs(86_400),
+        handshakes_max: HANDSHAKES_MAX,
+        ..limits
+    }
 }
+
+/// Handshakes of a core at once. A user that waits for its turn looks like a slow server, so the
+/// limit only bounds the memory: a handshake has about 5 KB.
+const HANDSHAKES_MAX: usize = 65_536;
 
 /// Time between the start of the cores and the first user.
 const START_DELAY: Duration = Duration::from_millis(50);

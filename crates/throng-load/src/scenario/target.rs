@@ -13,6 +13,8 @@ use crate::protocols::{PathPlace, Protocol, Scheme, SchemeRules};
 pub struct Target {
     /// Scheme of the URL.
     pub scheme: Scheme,
+    /// True if it is reached over TLS: `wss`, `https`, `tls`.
+    pub is_secure: bool,
     /// User and password of HTTP and of WebSockets.
     pub credentials: Option<Credentials>,
     /// A name, an IPv4 address, or an IPv6 address without its brackets, which may have a zone
@@ -35,9 +37,10 @@ pub struct TargetError {
 }
 
 impl Target {
-    /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`. The host is a
-    /// name, an IPv4 address or an IPv6 address in brackets, or several names and IPv4 addresses
-    /// between commas. Before it, user and password may stand: `http://user:password@host`.
+    /// Parses `tcp://host:port`, `ws://host:port/path?query` or `http://host:port`, or over TLS
+    /// `tls://host:port`, `wss://host/path` or `https://host`. The host is a name, an IPv4 address
+    /// or an IPv6 address in brackets, or several names and IPv4 addresses between commas. Before
+    /// it, user and password may stand: `http://user:password@host`.
     pub fn parse(text: &str) -> Result<Self, TargetError> {
         check_variables(text)?;
         let Some((scheme, rest)) = text.split_once("://") else {
@@ -47,7 +50,7 @@ impl Target {
             ));
         };
         let begin = scheme.len() + 3;
-        let scheme = parse_scheme(scheme)?;
+        let (scheme, is_secure) = parse_scheme(scheme)?;
         let rules = scheme.rules();
         let (authority, path) = match rest.find(['/', '?', '#']) {
             Some(at) if rules.path != PathPlace::Nowhere => rest.split_at(at),
@@ -65,7 +68,7 @@ impl Target {
             PathPlace::Nowhere | PathPlace::Target => check_path(path, end)?,
         };
         let (host, port) = split_authority(authority, begin, scheme)?;
-        let port = match (port, rules.port) {
+        let port = match (port, default_port(scheme, is_secure)) {
             (Some(port), _) => parse_port(port, end - port.len())?,
             (None, Some(port)) => port,
             (None, None) => {
@@ -73,14 +76,28 @@ impl Target {
                 return Err(TargetError { span: begin..end, problem });
             }
         };
-        Ok(Self { scheme, credentials, host, port, path })
+        Ok(Self { scheme, is_secure, credentials, host, port, path })
+    }
+
+    /// Returns the text before `://`.
+    pub fn scheme_name(&self) -> &'static str {
+        let rules = self.scheme.rules();
+        if self.is_secure { rules.secure_name } else { rules.name }
+    }
+
+    /// Returns the name that the server's certificate must be for: the first host, without the zone
+    /// of an address.
+    pub fn server_name(&self) -> &str {
+        let first = self.hosts().next().unwrap_or_default();
+        // A zone means something on this machine alone (RFC 6874 section 4).
+        first.split('%').next().unwrap_or_default()
     }
 
     /// Returns the whole URL, with user and password. Only another process of the run may see it.
     pub fn url(&self) -> String {
         let mut url = self.to_string();
         if let Some(credentials) = &self.credentials {
-            let at = self.scheme.as_str().len() + 3;
+            let at = self.scheme_name().len() + 3;
             url.insert_str(at, &format!("{}@", credentials.userinfo()));
         }
         url
@@ -94,11 +111,9 @@ impl Target {
     /// Returns the value of the `host` header of an upgrade (RFC 9110 section 7.2): of several
     /// hosts, the first one stands for all.
     pub fn host_header(&self) -> String {
-        let first = self.hosts().next().unwrap_or_default();
-        // A zone means something on this machine alone (RFC 6874 section 4).
-        let first = first.split('%').next().unwrap_or_default();
+        let first = self.server_name();
         let host = if first.contains(':') { format!("[{first}]") } else { first.to_owned() };
-        if Some(self.port) == self.scheme.rules().port {
+        if Some(self.port) == default_port(self.scheme, self.is_secure) {
             host
         } else {
             format!("{host}:{}", self.port)
@@ -106,33 +121,35 @@ impl Target {
     }
 }
 
-/// Parses the text before `://`, in upper or lower case (RFC 3986 section 3.1).
-fn parse_scheme(name: &str) -> Result<Scheme, TargetError> {
+/// Returns the port of a target that has none; `None` if a target must have one.
+fn default_port(scheme: Scheme, is_secure: bool) -> Option<u16> {
+    if is_secure { Some(443) } else { scheme.rules().port }
+}
+
+/// Parses the text before `://`, in upper or lower case (RFC 3986 section 3.1). Returns the scheme,
+/// and true if it is over TLS.
+fn parse_scheme(name: &str) -> Result<(Scheme, bool), TargetError> {
     let lower = name.to_ascii_lowercase();
-    let find = |is_meant: &dyn Fn(&SchemeRules) -> bool| {
-        Scheme::ALL.iter().copied().find(|scheme| is_meant(scheme.rules()))
-    };
-    if let Some(scheme) = find(&|rules| rules.name == lower) {
-        return Ok(scheme);
-    }
-    let problem = match find(&|rules| rules.secure_name == Some(lower.as_str())) {
-        Some(plain) => format!(
-            "`{lower}://` needs TLS, which is not supported; use `{}://` to a port behind the TLS \
-             terminator",
-            plain.as_str()
-        ),
-        None if ["tls", "udp"].contains(&lower.as_str()) => {
-            format!("`{name}://` is not supported; use {}", known_schemes())
+    for scheme in Scheme::ALL.iter().copied() {
+        let SchemeRules { name, secure_name, .. } = scheme.rules();
+        if [*name, *secure_name].contains(&lower.as_str()) {
+            return Ok((scheme, lower == *secure_name));
         }
-        None => format!("unknown scheme `{name}://`; use {}", known_schemes()),
+    }
+    let problem = match lower.as_str() {
+        "udp" => format!("`{name}://` is not supported; use {}", known_schemes()),
+        _ => format!("unknown scheme `{name}://`; use {}", known_schemes()),
     };
     Err(TargetError { span: 0..name.len() + 3, problem })
 }
 
 /// Lists what a target may begin with.
 fn known_schemes() -> String {
-    let names: Vec<_> =
-        Scheme::ALL.iter().map(|scheme| format!("`{}://`", scheme.as_str())).collect();
+    let names = Scheme::ALL.iter().flat_map(|scheme| {
+        let rules = scheme.rules();
+        [rules.name, rules.secure_name].map(|name| format!("`{name}://`"))
+    });
+    let names: Vec<_> = names.collect();
     match names.as_slice() {
         [first @ .., last] => format!("{} or {last}", first.join(", ")),
         [] => String::new(),
@@ -141,7 +158,7 @@ fn known_schemes() -> String {
 
 /// Returns the scheme of a target that may have mistakes.
 pub(super) fn scheme_of(text: &str) -> Option<Scheme> {
-    parse_scheme(text.split_once("://")?.0).ok()
+    Some(parse_scheme(text.split_once("://")?.0).ok()?.0)
 }
 
 fn wrong(span: Range<usize>, problem: &str) -> TargetError {
@@ -293,8 +310,8 @@ impl FromStr for Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { scheme, credentials: _, host, port, path } = self;
-        let scheme = scheme.as_str();
+        let Self { scheme: _, is_secure: _, credentials: _, host, port, path } = self;
+        let scheme = self.scheme_name();
         if host.contains(':') {
             write!(f, "{scheme}://[{host}]:{port}{path}")
         } else {
@@ -359,6 +376,25 @@ mod tests {
     }
 
     #[test]
+    fn targets_over_tls_have_a_port_of_their_own() {
+        for (text, scheme, shown, header, name) in [
+            ("wss://h/chat", Scheme::Ws, "wss://h:443/chat", "h", "h"),
+            ("WSS://h:4443/", Scheme::Ws, "wss://h:4443/", "h:4443", "h"),
+            ("https://h", Scheme::Http, "https://h:443", "h", "h"),
+            ("https://h:80", Scheme::Http, "https://h:80", "h:80", "h"),
+            ("tls://one,two", Scheme::Tcp, "tls://one,two:443", "one", "one"),
+            ("tls://[::1]:5", Scheme::Tcp, "tls://[::1]:5", "[::1]:5", "::1"),
+        ] {
+            let target = Target::parse(text).unwrap();
+            assert_eq!((target.scheme, target.is_secure), (scheme, true), "{text}");
+            assert_eq!((target.to_string().as_str(), target.url().as_str()), (shown, shown));
+            assert_eq!((target.host_header().as_str(), target.server_name()), (header, name));
+        }
+        assert!(!Target::parse("ws://h:443/").unwrap().is_secure);
+        assert_eq!(Target::parse("https://u:p@h").unwrap().url(), "https://u:p@h:443");
+    }
+
+    #[test]
     fn only_the_url_has_user_and_password() {
         for (text, url) in [
             ("http://user:p%40ss@h:1", "http://user:p%40ss@h:1"),
@@ -377,9 +413,9 @@ mod tests {
     fn a_wrong_target_is_pointed_at() {
         for (text, at, says) in [
             ("127.0.0.1:5555", "127.0.0.1:5555", "scheme is missing"),
-            ("wss://h:1/socket", "wss://", "needs TLS"),
             ("http://h:1/socket", "/socket", "its own path"),
-            ("https://h:1", "https://", "needs TLS"),
+            ("https://h:1/socket", "/socket", "its own path"),
+            ("udp://h:1", "udp://", "not supported"),
             ("ws://h:1/a b", " ", "percent-encoded"),
             ("ws://h:1/a#b", "#b", "fragment"),
             ("ws://h:x/a", "x", "1 to 65535"),

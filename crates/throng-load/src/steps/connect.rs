@@ -113,21 +113,38 @@ pub(crate) fn try_another_port(cx: &mut UserContext<'_>, errno: Errno) -> Option
     }
 }
 
-/// Handles an established TCP connection: the connect has succeeded, or the upgrade begins.
+/// Handles an established TCP connection on which the handshake of TLS begins.
+pub(crate) fn opening(cx: &mut UserContext<'_>) {
+    let (from, timing) = (cx.user.intended, cx.timing());
+    cx.record(Record::Done { operation: Operation::Tcp, from, timing });
+    cx.count(|c| c.tls_started += 1);
+    cx.user.flags.set_opening(true);
+    cx.user.message_from = timing.arrived_at();
+}
+
+/// Handles an established connection: the connect has succeeded, or the upgrade begins.
 pub(crate) fn opened(cx: &mut UserContext<'_>) -> StepOutcome {
+    let is_over_tls = cx.user.flags.is_opening();
+    if is_over_tls {
+        cx.user.flags.set_opening(false);
+        let (from, timing) = (cx.user.message_from, cx.timing());
+        cx.record(Record::Done { operation: Operation::Tls, from, timing });
+    }
     if let Some(UserWait::RequestConnect { .. }) = cx.user.wait() {
         return cx.protocol_op().map_or(StepOutcome::Wait, |op| op.connected(cx));
     }
     if cx.protocol().handshake.is_none() {
         return succeed(cx);
     }
-    let (from, timing) = (cx.user.intended, cx.timing());
     cx.user.set_wait(UserWait::Upgrade);
     cx.count(|c| c.upgrades_started += 1);
     if !cx.handshake().deflate.is_empty() {
         cx.count(|c| c.deflate_offered += 1);
     }
-    cx.record(Record::Done { operation: Operation::Tcp, from, timing });
+    if !is_over_tls {
+        let (from, timing) = (cx.user.intended, cx.timing());
+        cx.record(Record::Done { operation: Operation::Tcp, from, timing });
+    }
     send_upgrade_request(cx)
 }
 
@@ -221,8 +238,12 @@ fn succeed(cx: &mut UserContext<'_>) -> StepOutcome {
 
 /// Counts a failed connect. The user waits for the socket to close, if there is one.
 pub(crate) fn fail(cx: &mut UserContext<'_>, why: ConnectFailure) {
-    let timed_out =
-        matches!(why, ConnectFailure::Timeout | ConnectFailure::Errno(Errno::TIMED_OUT));
+    let timed_out = matches!(
+        why,
+        ConnectFailure::Timeout
+            | ConnectFailure::Tls(ErrorKind::TlsTimeout)
+            | ConnectFailure::Errno(Errno::TIMED_OUT)
+    );
     let is_upgrade = cx.user.wait() == Some(UserWait::Upgrade);
     outcomes::fail_wait(cx, timed_out);
     cx.record(Record::ConnectFailed { why, is_upgrade });
@@ -232,7 +253,11 @@ pub(crate) fn fail(cx: &mut UserContext<'_>, why: ConnectFailure) {
 
 /// Handles the time-out.
 pub(crate) fn timed_out(cx: &mut UserContext<'_>) -> StepOutcome {
-    fail(cx, ConnectFailure::Timeout);
+    let why = match cx.user.flags.is_opening() {
+        true => ConnectFailure::Tls(ErrorKind::TlsTimeout),
+        false => ConnectFailure::Timeout,
+    };
+    fail(cx, why);
     cx.act(UserAction::Reset);
     StepOutcome::Wait
 }

@@ -32,7 +32,7 @@ use throng_engine::{CloseReason, Deadline};
 
 use super::context::{StepOutcome, UserContext};
 use super::cues;
-use super::error::{ConnectFailure, ErrorKind, end_error};
+use super::error::{ConnectFailure, ErrorKind, end_error, handshake_error};
 use super::loops;
 use super::outcomes;
 use super::record::Record;
@@ -70,8 +70,8 @@ impl Ending {
             ) => Self::ConnectFailed(match reason {
                 CloseReason::Failed(errno) => ConnectFailure::Errno(errno),
                 CloseReason::Panicked => ConnectFailure::Internal,
-                CloseReason::HandshakeTimeout => ConnectFailure::Timeout,
-                CloseReason::TransportFailed(_) => ConnectFailure::Transport,
+                CloseReason::HandshakeTimeout => ConnectFailure::Tls(ErrorKind::TlsTimeout),
+                CloseReason::TransportFailed(error) => ConnectFailure::Tls(handshake_error(error)),
                 _ => ConnectFailure::Closed,
             }),
             (_, _, CloseReason::Panicked) => Self::Lost(ErrorKind::Internal),

@@ -8,6 +8,7 @@ use throng_engine::CloseReason;
 use throng_measure::ErrorClass;
 pub use throng_measure::ErrorKind;
 use throng_measure::error_kind::NO_CODE;
+use throng_proto::TransportError;
 use throng_proto::websocket::Violation;
 
 /// Reason of a failed connect.
@@ -28,8 +29,8 @@ pub enum ConnectFailure {
     SelfConnected,
     /// A value that stands as it is in the upgrade request would have broken it.
     BadValue,
-    /// The handshake of the transport failed.
-    Transport,
+    /// The handshake of TLS failed, with this kind of error.
+    Tls(ErrorKind),
     /// A fault of throng itself.
     Internal,
 }
@@ -47,7 +48,7 @@ impl fmt::Display for ConnectFailure {
             Self::Closed => ErrorKind::UpgradeClosed.fmt(f),
             Self::SelfConnected => ErrorKind::SelfConnected.fmt(f),
             Self::BadValue => ErrorKind::BadValue.fmt(f),
-            Self::Transport => ErrorKind::TransportFailed.fmt(f),
+            Self::Tls(kind) => kind.fmt(f),
             Self::Internal => ErrorKind::Internal.fmt(f),
         }
     }
@@ -58,6 +59,23 @@ impl fmt::Display for ConnectFailure {
 pub(crate) fn close_code_name(code: Option<u16>) -> String {
     let kind = ErrorKind::CloseFrame;
     code.map_or_else(|| kind.with(NO_CODE), |code| kind.with(code))
+}
+
+/// Returns the error of a handshake of TLS that ended with `error`.
+pub(crate) fn handshake_error(error: TransportError) -> ErrorKind {
+    match error.0 {
+        "certificate_expired" | "certificate_not_yet_valid" => ErrorKind::TlsExpired,
+        "certificate_for_other_name" => ErrorKind::TlsWrongName,
+        "certificate_unknown_issuer" => ErrorKind::TlsUnknownIssuer,
+        "certificate_rejected" | "certificate_missing" => ErrorKind::TlsCertificate,
+        "no_common_version" | "no_common_cipher" | "no_common_protocol" => {
+            ErrorKind::TlsNoAgreement
+        }
+        "handshake_alert" | "alert_received" => ErrorKind::TlsAlert,
+        "not_tls" => ErrorKind::TlsNotSpoken,
+        _ if error == TransportError::CLOSED => ErrorKind::TlsClosed,
+        _ => ErrorKind::TlsViolation,
+    }
 }
 
 /// Returns the error for an unexpected end of a connection.
@@ -87,4 +105,33 @@ pub(crate) const fn violation_error(violation: Violation) -> ErrorKind {
 /// gives it. A heartbeat belongs to no step.
 pub(crate) fn is_step_timeout(kind: ErrorKind) -> bool {
     kind.class() == ErrorClass::Unanswered && kind != ErrorKind::HeartbeatTimeout
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_tls::HandshakeCause;
+
+    use super::*;
+
+    #[test]
+    fn each_cause_of_a_failed_handshake_has_its_kind() {
+        use HandshakeCause as Cause;
+        for (cause, kind) in [
+            (Cause::CertificateExpired, ErrorKind::TlsExpired),
+            (Cause::CertificateNotYetValid, ErrorKind::TlsExpired),
+            (Cause::CertificateForOtherName, ErrorKind::TlsWrongName),
+            (Cause::CertificateUnknownIssuer, ErrorKind::TlsUnknownIssuer),
+            (Cause::CertificateRejected, ErrorKind::TlsCertificate),
+            (Cause::CertificateMissing, ErrorKind::TlsCertificate),
+            (Cause::NoCommonVersion, ErrorKind::TlsNoAgreement),
+            (Cause::NoCommonCipher, ErrorKind::TlsNoAgreement),
+            (Cause::NoCommonProtocol, ErrorKind::TlsNoAgreement),
+            (Cause::PeerMisbehaved, ErrorKind::TlsViolation),
+        ] {
+            assert_eq!(handshake_error(TransportError(cause.name())), kind, "{cause:?}");
+        }
+        let plain = throng_tls::TlsError::NotTls(*b"HTTP/");
+        assert_eq!(handshake_error(TransportError(plain.name())), ErrorKind::TlsNotSpoken);
+        assert_eq!(handshake_error(TransportError::CLOSED), ErrorKind::TlsClosed);
+    }
 }

@@ -23,7 +23,9 @@ pub(crate) enum Input<'a> {
     Begin,
     /// Its program is not to begin: all users leave.
     Cancel,
-    /// TCP is established.
+    /// TCP is established, and the handshake of TLS begins.
+    Opening,
+    /// The connection is established.
     Opened,
     /// The kernel connected the socket to itself.
     SelfConnected,
@@ -133,7 +135,13 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         Input::Violated(fault) => fault.handle(cx),
         Input::Unasked(unasked) => unasked.handle(cx),
         // A stopped user only closes its connection.
-        Input::Opened | Input::SelfConnected if cx.user.is_deaf() || !cx.user.is_running() => {
+        Input::Opening | Input::Opened | Input::SelfConnected
+            if cx.user.is_deaf() || !cx.user.is_running() =>
+        {
+            StepOutcome::Wait
+        }
+        Input::Opening => {
+            connect::opening(cx);
             StepOutcome::Wait
         }
         Input::Opened => connect::opened(cx),

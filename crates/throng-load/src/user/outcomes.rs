@@ -78,6 +78,7 @@ impl ServerWait {
 pub(crate) fn fail_wait(cx: &mut UserContext<'_>, timed_out: bool) {
     transactions::fail(cx, timed_out);
     let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
+    end_handshake(cx, |c| c.tls_failed += 1, timed_out);
     match wait {
         ServerWait::Connect | ServerWait::Unasked => {}
         ServerWait::Upgrade => cx.count(|c| c.upgrades_failed += 1),
@@ -108,6 +109,7 @@ pub(crate) fn note_incomplete(cx: &mut UserContext<'_>) {
 /// Counts the step that a user waits in as cut off.
 fn cut_off_wait(cx: &mut UserContext<'_>) {
     let Some(wait) = ServerWait::of(cx.user, cx.rules.program) else { return };
+    end_handshake(cx, |c| c.tls_waiting += 1, true);
     match wait {
         ServerWait::Connect => cx.count(|c| c.connects_waiting += 1),
         ServerWait::Upgrade => cx.count(|c| {
@@ -129,6 +131,19 @@ fn cut_off_wait(cx: &mut UserContext<'_>) {
     record_unanswered(cx, wait);
 }
 
+/// Counts the end of a handshake of TLS without success, if the user is in one. A wait without an
+/// answer is recorded.
+fn end_handshake(cx: &mut UserContext<'_>, count: fn(&mut LoadCounters), is_unanswered: bool) {
+    if !cx.user.flags.is_opening() {
+        return;
+    }
+    cx.count(count);
+    if is_unanswered {
+        let (kind, from) = (Some(Operation::Tls), cx.user.message_from);
+        cx.record(Record::Unanswered { kind, is_tcp_part: false, from });
+    }
+}
+
 /// Counts an end of an operation, if it is counted.
 fn count(
     cx: &mut UserContext<'_>,
@@ -145,7 +160,9 @@ fn record_unanswered(cx: &mut UserContext<'_>, wait: ServerWait) {
     let from = cx.user.waiting_from(cx.rules.program).unwrap_or(cx.user.intended);
     if wait != ServerWait::Unasked {
         let program = cx.rules.program;
-        let is_tcp_part = wait == ServerWait::Connect && program.protocol().handshake.is_some();
+        let is_tcp_part = wait == ServerWait::Connect
+            && !cx.user.flags.is_opening()
+            && program.protocol().handshake.is_some();
         let kind = program.latency_kind_at(cx.user.pc());
         cx.record(Record::Unanswered { kind, is_tcp_part, from });
     }

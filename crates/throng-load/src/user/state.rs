@@ -20,7 +20,8 @@ pub struct User {
     /// moment at which the wait ends; during a wait for other users, at which it began.
     pub(crate) intended: Instant,
     /// Intended moment of the oldest unanswered message; [`Instant::FAR`] if there is none. During
-    /// a connect, the moment at which it began; during a request that may be sent again, that at
+    /// a connect, the moment at which it began, and in a handshake of TLS, at which TCP was
+    /// established; during a request that may be sent again, that at
     /// which it was sent.
     pub(crate) message_from: Instant,
     pub(crate) outermost_loop: LoopCounter,
@@ -153,6 +154,7 @@ impl UserFlags {
     const RECEIVED_AGAIN: u16 = 64;
     const GREETED: u16 = 128;
     const SERVED: u16 = 256;
+    const OPENING: u16 = 512;
 
     /// Returns true once answers have begun to arrive: the next message starts a new window.
     pub(crate) const fn is_answering(self) -> bool {
@@ -227,12 +229,21 @@ impl UserFlags {
         self.set(Self::SERVED, is_served);
     }
 
+    /// Returns true while TCP is established, and the handshake of TLS is not complete.
+    pub(crate) const fn is_opening(self) -> bool {
+        self.0 & Self::OPENING != 0
+    }
+
+    pub(crate) const fn set_opening(&mut self, is_opening: bool) {
+        self.set(Self::OPENING, is_opening);
+    }
+
     /// Notes that the user has a new connection, on which nothing was sent and nothing came.
     pub(crate) const fn begin_connection(&mut self) {
         let sent = Self::SENT | Self::SENT_AGAIN;
         let received = Self::RECEIVED | Self::RECEIVED_AGAIN;
         let unasked = Self::RECEIVES_LOOKALIKES | Self::GREETED;
-        self.set(sent | received | unasked, false);
+        self.set(sent | received | unasked | Self::OPENING, false);
     }
 
     const fn set(&mut self, flag: u16, is_set: bool) {

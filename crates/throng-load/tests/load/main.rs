@@ -9,4 +9,5 @@ mod memory_driver;
 mod run;
 mod setup;
 mod steps;
+mod tls;
 mod websocket;

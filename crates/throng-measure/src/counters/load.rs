@@ -14,6 +14,7 @@ counters! {
     /// - `connects_started` = `connects_ok` + `connects_failed` + `connects_waiting`
     /// - `upgrades_started` = `connects_ok` - `http_connects` + `upgrades_failed` +
     ///   `upgrades_waiting` over WebSockets
+    /// - `tls_started` = `tls_ok` + `tls_failed` + `tls_waiting`
     /// - `messages_expected` = `messages_answered` + `messages_failed` + `messages_waiting`
     /// - `joins_started` = `joins_ok` + `joins_failed` + `joins_waiting`
     /// - `pushes_sent` = `pushes_ok` + `pushes_failed` + `pushes_waiting` + `pushes_without_reply`
@@ -59,7 +60,17 @@ counters! {
         connects_failed,
         /// Connects in progress when their user was stopped.
         connects_waiting,
-        /// Connects of WebSockets whose TCP was established and that sent their upgrade request.
+        /// Handshakes of TLS begun: connects to a target over TLS whose TCP was established.
+        tls_started,
+        /// Handshakes of TLS after which the connection was open.
+        tls_ok,
+        /// The part of `tls_ok` that resumed an earlier session.
+        tls_resumed,
+        /// Handshakes of TLS that failed, for any reason; so did their connects.
+        tls_failed,
+        /// Handshakes of TLS in progress when their user was stopped.
+        tls_waiting,
+        /// Connects of WebSockets whose connection was open and that sent their upgrade request.
         upgrades_started,
         /// Failed connects whose TCP was established.
         upgrades_failed,
@@ -213,7 +224,8 @@ impl LoadCounters {
     /// Returns the number of connections that TCP established. A WebSocket counts before its
     /// upgrade is answered.
     pub fn tcp_connects(&self) -> u64 {
-        self.connects_ok.max(self.upgrades_started + self.http_connects)
+        let opened = self.connects_ok.max(self.upgrades_started + self.http_connects);
+        opened.max(self.tls_started)
     }
 
     /// Returns the number of connects of `connect` steps that ended: those for HTTP requests are

@@ -48,6 +48,7 @@ pub(super) fn notes(summary: &Summary) -> Vec<String> {
         };
         notes.push(format!("The run used {used} of this generator's capacity."));
     }
+    notes.extend(tls_notes(summary));
     if let Some(stolen) = m.cpu_stolen_share.filter(|share| *share >= 0.01) {
         notes.push(format!("{} of the CPU was stolen by the hypervisor.", percent(stolen)));
     }
@@ -128,6 +129,23 @@ fn connects_note(summary: &Summary) -> Option<String> {
 
 /// Says which upgrades agreed to compression, and whose contexts are kept: server and generator
 /// need memory for each.
+/// Says how many handshakes of TLS were resumed, what a run did not check, and what its capacity
+/// does not include.
+fn tls_notes(summary: &Summary) -> impl Iterator<Item = String> {
+    let tls = summary.operation(Operation::Tls);
+    let resumed = tls.map(|tls| {
+        let share = percent(summary.connect.tls_resumed as f64 / tls.ok.max(1) as f64);
+        format!("TLS: {share} of the handshakes resumed an earlier session.")
+    });
+    let has_plain_ceiling = summary.generator.ceiling_share.is_some() && tls.is_some();
+    let ceiling = "That capacity was measured without TLS, which costs this generator more: its \
+                   maximum over TLS is lower.";
+    let unverified = "No certificate was verified (`verify: none`).";
+    let notes = [(has_plain_ceiling, ceiling), (summary.run.tls_unverified, unverified)];
+    let others = notes.into_iter().filter(|(applies, _)| *applies);
+    resumed.into_iter().chain(others.map(|(_, note)| note.to_owned()))
+}
+
 fn deflate_note(summary: &Summary) -> Option<String> {
     let DeflateSummary { offered, agreed, server_contexts, client_contexts } = summary.deflate?;
     let contexts = |number: u64| match number {
@@ -264,6 +282,25 @@ const CLOCKS_DIFFER_US: u64 = 500;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::OperationSummary;
+
+    #[test]
+    fn a_run_over_tls_says_what_was_resumed_and_what_was_not_checked() {
+        let mut summary = Summary::default();
+        let notes = |summary: &Summary| tls_notes(summary).collect::<Vec<_>>().join(" ");
+        summary.generator.ceiling_share = Some(0.3);
+        assert_eq!(notes(&summary), "", "plain connections");
+        let tls = OperationSummary { ok: 200, ..OperationSummary::default() };
+        summary.plain[Operation::Tls] = Some(tls);
+        summary.connect.tls_resumed = 150;
+        summary.run.tls_unverified = true;
+        let shown = notes(&summary);
+        for part in ["75.0 % of the handshakes resumed", "measured without TLS", "verify: none"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+        summary.generator.ceiling_share = None;
+        assert!(!notes(&summary).contains("measured without TLS"));
+    }
 
     #[test]
     fn the_contexts_that_were_agreed_are_named() {

@@ -45,6 +45,7 @@ fn every_field_of_the_header_is_documented() {
         capacity: Some(1),
         target_is_here: true,
         server_is_part: true,
+        tls_unverified: true,
         ceiling: Some(any_ceiling()),
         machine: [(ANY.to_owned(), String::new())].into(),
         client_facts: Some(any_facts()),
@@ -273,7 +274,7 @@ fn every_field_of_the_summary_is_documented() {
         deflate: Some(Default::default()),
         message: Default::default(),
         plain: PerOperation::of(|of| {
-            [Operation::Join, Operation::Push].contains(&of).then(Default::default)
+            [Operation::Tls, Operation::Join, Operation::Push].contains(&of).then(Default::default)
         }),
         http: Some(Default::default()),
         heartbeat: Some(Default::default()),
@@ -303,7 +304,8 @@ fn every_field_of_the_summary_is_documented() {
         latencies: Default::default(),
     };
     summary.run.imported = Some(any_import());
-    summary.run.lines_lost = 1;
+    (summary.run.lines_lost, summary.run.tls_unverified) = (1, true);
+    summary.connect.tls_resumed = 1;
     summary.connect.failed = any_tally();
     let operations = PerOperation::of(|of| (of == Operation::Join).then(OperationSummary::default));
     let of_class = serde_json::to_value(ClassSummary { operations }).unwrap();

@@ -131,15 +131,8 @@ fn redirect(location: &str, run: &RunView<'_>) -> StatusMeaning {
     if is_login {
         return login(format!(" (a redirect to a login page, {})", cut(location)));
     }
-    let remedy = if location.starts_with("https:") || location.starts_with("wss:") {
-        format!(
-            "load the server behind the one that redirects, without TLS: throng does not speak \
-             TLS, and {} needs it",
-            cut(location)
-        )
-    } else {
-        format!("load the address that it redirects to: --target {}", absolute(location, run))
-    };
+    let to = absolute(location, run);
+    let remedy = format!("load the address that it redirects to: --target {to}");
     StatusMeaning {
         name: format!(" (a redirect to {})", cut(location)),
         usually: "The server is at another address.".to_owned(),
@@ -160,14 +153,19 @@ fn login(name: String) -> StatusMeaning {
 /// Returns the target that a redirect names.
 fn absolute(location: &str, run: &RunView<'_>) -> String {
     let target = &run.header.target;
-    if let Some(rest) = location.strip_prefix("http:") {
-        return format!("ws:{rest}");
+    for (page, socket) in [("http:", "ws:"), ("https:", "wss:")] {
+        if let Some(rest) = location.strip_prefix(page) {
+            return format!("{socket}{rest}");
+        }
     }
+    let scheme = if target.starts_with("wss:") { "wss:" } else { "ws:" };
     let authority = target.find("://").map_or(0, |at| at + 3);
     let end = target[authority..].find(['/', '?']).map_or(target.len(), |at| authority + at);
     match location {
-        location if location.starts_with("ws:") => location.to_owned(),
-        location if location.starts_with("//") => format!("ws:{location}"),
+        location if location.starts_with("ws:") || location.starts_with("wss:") => {
+            location.to_owned()
+        }
+        location if location.starts_with("//") => format!("{scheme}{location}"),
         location if location.starts_with('/') => format!("{}{location}", &target[..end]),
         location => format!("{}/{location}", &target[..end]),
     }

@@ -68,7 +68,8 @@ impl UserOp for HttpRequest {
         let wait = cx.user.wait();
         let is_retry = matches!(wait, Some(UserWait::RequestConnect { is_retry: true, .. }));
         // The time before a retry is none of the connect's.
-        let from = if is_retry { cx.user.message_from } else { cx.user.intended };
+        let dialed_at = cx.user.memory.known_http().and_then(|http| http.dialed_at);
+        let from = dialed_at.filter(|_| is_retry).unwrap_or(cx.user.intended);
         let timing = cx.timing();
         cx.user.clear_unanswered();
         cx.user.message_from = cx.now;
@@ -155,7 +156,8 @@ fn dial(
         cx.count(|c| c.connects_started += 1);
     }
     if tries > 0 || is_retry {
-        cx.user.memory.http().asked_at = Some(asked_at);
+        let http = cx.user.memory.http();
+        (http.asked_at, http.dialed_at) = (Some(asked_at), Some(cx.now));
     } else if let Some(http) = cx.user.memory.known_http() {
         // That of an earlier request is over.
         http.asked_at = None;
@@ -164,6 +166,7 @@ fn dial(
     cx.user.clear_unanswered();
     cx.user.inbox = None;
     cx.user.message_from = cx.now;
+    cx.user.flags.set_opening(false);
     *cx.session = UserSession::http_client();
     cx.act(UserAction::Connect { measures_arrivals: true });
     cx.wait_until(Deadline::Coarse(asked_at + request.timeout));

@@ -15,6 +15,7 @@ mod probe;
 mod setup;
 mod sizes;
 mod steps;
+mod tls;
 mod websocket;
 
 /// Returns all mistakes of a whole file.
@@ -199,7 +200,7 @@ error: unknown key `taget` in a scenario
 1 | taget: tcp://h:1
   | ^^^^^ did you mean `target`?
   |
-  = help: expected one of: `target`, `protocol`, `data`, `load`, `limits`, `setup`, `user`, `users`, `on_error`, `on_message`, `teardown`, `probe`, `thresholds`, `params`, `lab`
+  = help: expected one of: `target`, `protocol`, `tls`, `data`, `load`, `limits`, `setup`, `user`, `users`, `on_error`, `on_message`, `teardown`, `probe`, `thresholds`, `params`, `lab`
 "#);
 }
 
@@ -246,7 +247,7 @@ error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:400
   |               ^^^^^^^^^ the port is missing: tcp://host:port
 "#);
     let shown = whole(
-        "target: wss://127.0.0.1:4000/socket
+        "target: wsx://127.0.0.1:4000/socket
 protocol: phoenx
 load: [ramp: {to: 1, over: 1s}]
 user: [connect]
@@ -256,8 +257,8 @@ user: [connect]
 error: `target` must be a URL such as tcp://127.0.0.1:5555 or ws://127.0.0.1:4000/socket/websocket
  --> test.yaml:1:9
   |
-1 | target: wss://127.0.0.1:4000/socket
-  |         ^^^^^^ `wss://` needs TLS, which is not supported; use `ws://` to a port behind the TLS terminator
+1 | target: wsx://127.0.0.1:4000/socket
+  |         ^^^^^^ unknown scheme `wsx://`; use `tcp://`, `tls://`, `ws://`, `wss://`, `http://` or `https://`
 
 error: unknown protocol `phoenx`
  --> test.yaml:2:11

@@ -48,13 +48,14 @@ fn expected(wait: UserWait, link: Link, reason: CloseReason) -> Ending {
     let closing = [UserWait::CloseAfterFailedConnect, UserWait::CloseAfterError];
     let opening = [UserWait::Connect { tries: 0 }, UserWait::Upgrade];
     let slow = [CloseReason::HandshakeTimeout];
+    let tls = ConnectFailure::Tls;
     let rows: [Row<'_>; 17] = [
         (&closing, &[], &[], Counted),
         (&[], &[], &[REFUSED], ConnectFailed(ConnectFailure::Errno(Errno::CONN_REFUSED))),
         (&opening, &[], &[RESET], ConnectFailed(ConnectFailure::Errno(Errno::CONN_RESET))),
         (&opening, &[], &[CloseReason::Panicked], ConnectFailed(ConnectFailure::Internal)),
-        (&opening, &[], &slow, ConnectFailed(ConnectFailure::Timeout)),
-        (&opening, &[], &[BROKEN], ConnectFailed(ConnectFailure::Transport)),
+        (&opening, &[], &slow, ConnectFailed(tls(ErrorKind::TlsTimeout))),
+        (&opening, &[], &[BROKEN], ConnectFailed(tls(ErrorKind::TlsViolation))),
         (&opening, &[], &[], ConnectFailed(ConnectFailure::Closed)),
         (&[], &[], &[CloseReason::Panicked], Lost(ErrorKind::Internal)),
         (&[], &[Link::Faulty], &[], Counted),

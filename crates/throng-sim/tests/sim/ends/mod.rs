@@ -6,4 +6,5 @@ mod programs;
 mod server;
 mod snapshot;
 mod stalls;
+mod tls;
 mod world;

@@ -234,7 +234,10 @@ impl Totals {
                 ends.iter().sum::<u64>(),
                 "upgrades: {ends:?} in {self:?}"
             );
-            assert_eq!(c.upgrades_started, self.times[Operation::Tcp].count());
+        }
+        match (c.tls_started, c.upgrades_started) {
+            (0, upgrades) => assert_eq!(self.times[Operation::Tcp].count(), upgrades),
+            (handshakes, _) => assert_eq!(self.times[Operation::Tcp].count(), handshakes),
         }
         let of_classes = |get: fn(&ClassCounters) -> u64| self.classes.iter().map(get).sum::<u64>();
         assert_eq!(of_classes(|class| class.users_started), c.iterations);
@@ -263,7 +266,8 @@ impl Totals {
     fn waits(&self) -> u64 {
         let c = &self.counters;
         // A connect for a request is a part of the request's wait.
-        let waiting: u64 = Operation::ALL.iter().filter_map(|of| Some(of.counts(c)?.waiting)).sum();
+        let whole = Operation::ALL.into_iter().filter(|operation| !operation.is_part());
+        let waiting: u64 = whole.filter_map(|of| Some(of.counts(c)?.waiting)).sum();
         let waiting = waiting - c.http_connects_waiting + c.sends_waiting;
         let timed_out = [
             ErrorKind::ExpectTimeout.name(),
@@ -272,14 +276,15 @@ impl Totals {
             ErrorKind::HttpTimeout.name(),
         ];
         let timed_out: u64 = timed_out.iter().map(|kind| self.errors.get(kind)).sum();
-        let connects = self.failed.get(ErrorKind::ConnectTimeout) + self.failed.get("ETIMEDOUT");
+        let connects = self.failed.get(ErrorKind::TlsTimeout)
+            + self.failed.get(ErrorKind::ConnectTimeout)
+            + self.failed.get("ETIMEDOUT");
         waiting + timed_out + connects + c.turns_waiting + c.turns_failed
     }
 
     /// Returns the number of waits without an answer, by the histograms.
     fn unanswered_count(&self) -> u64 {
-        let whole =
-            self.times.unanswered.iter().filter(|(operation, _)| *operation != Operation::Tcp);
+        let whole = self.times.unanswered.iter().filter(|(operation, _)| !operation.is_part());
         whole.map(|(_, histogram)| histogram.count()).sum()
     }
 }

@@ -10,8 +10,8 @@ use throng_proto::TransportFactory;
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, check};
 use throng_tls::{
-    SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions,
-    TlsServerConfig, TlsServerOptions, TlsTransport, TrustAnchors,
+    SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions, TlsServerConfig,
+    TlsServerOptions, TlsTransport, TrustAnchors,
 };
 
 use super::pair::{Pair, Shape};

@@ -13,4 +13,6 @@ pub(crate) struct HttpMemory {
     pub(crate) before: Option<(u32, Prng)>,
     /// The moment from which the time-out of the request counts whose connect is not the first one.
     pub(crate) asked_at: Option<Instant>,
+    /// The moment at which that connect began.
+    pub(crate) dialed_at: Option<Instant>,
 }

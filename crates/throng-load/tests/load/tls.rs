@@ -1,0 +1,189 @@
+//! Targets over TLS, whose servers are Python's and OpenSSL's.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use tempfile::TempDir;
+use throng_measure::{ErrorKind, Operation};
+use throng_tls::SelfSigned;
+
+use crate::foreign::ForeignServer;
+use crate::run::{Run, run_text, server};
+
+const USERS: u64 = 20;
+
+/// Twenty users, each of whom runs its steps once.
+const LOAD: &str = "load: [arrivals: {rate: 100/s, for: 200ms, spacing: even}]\n";
+
+/// A certificate of its own, in files.
+struct Certificate {
+    folder: TempDir,
+}
+
+impl Certificate {
+    /// Makes one for these names.
+    fn of(names: &[&str]) -> Self {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let pair = SelfSigned::new(&names).unwrap().pair;
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("cert.pem"), pair.chain.text()).unwrap();
+        std::fs::write(folder.path().join("key.pem"), pair.key.text()).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Starts a server of Python that shows it.
+    fn serve(&self, kind: &str) -> Option<ForeignServer> {
+        let (cert, key) = (self.path("cert.pem"), self.path("key.pem"));
+        ForeignServer::start("python3", "tls.py", &[kind, &cert, &key])
+    }
+}
+
+fn run(target: &str, tls: &str, user: &str) -> Run {
+    let tls = if tls.is_empty() { String::new() } else { format!("tls: {tls}\n") };
+    run_text(&format!("target: {target}\n{tls}{LOAD}user: {user}\n"))
+}
+
+#[track_caller]
+fn assert_sums(run: &Run) {
+    let c = &run.last.counters;
+    assert_eq!(c.tls_started, c.tls_ok + c.tls_failed + c.tls_waiting, "{c:?}");
+    assert_eq!(c.connects_started, c.connects_ok + c.connects_failed + c.connects_waiting);
+    assert_eq!(run.times[Operation::Tls].count(), c.tls_ok);
+    assert_eq!(run.times[Operation::Tcp].count(), c.tls_started);
+}
+
+/// Asserts that all users have failed with this kind of error.
+#[track_caller]
+fn assert_all_fail(run: &Run, kind: ErrorKind) {
+    let c = &run.last.counters;
+    assert_eq!(run.last.connect_failed.get(kind.name()), USERS, "{:?}", run.last.connect_failed);
+    assert_eq!((c.tls_failed, c.tls_ok, c.connects_failed), (USERS, 0, USERS), "{c:?}");
+    assert_sums(run);
+}
+
+#[test]
+fn users_get_pages_over_https() {
+    let certificate = Certificate::of(&["localhost", "127.0.0.1"]);
+    let Some(server) = certificate.serve("http") else { return };
+    let (port, ca) = (server.port, certificate.path("cert.pem"));
+    let user = "[{get: /}, {get: /again}]";
+    let run = run(&format!("https://127.0.0.1:{port}"), &format!("{{ca: {ca}}}"), user);
+    let c = &run.last.counters;
+    assert_eq!((c.http_ok, c.tls_ok, c.connects_ok), (2 * USERS, USERS, USERS), "{:?}", run.last);
+    assert_sums(&run);
+    assert!(run.times[Operation::Connect].max() >= run.times[Operation::Tls].max());
+    let seen = server.seen();
+    assert_eq!(seen["handshakes"], USERS, "{seen}");
+    assert_eq!(seen["resumed"], c.tls_resumed, "both ends agree: {seen}");
+}
+
+#[test]
+fn the_share_of_connects_that_is_asked_for_resumes_a_session() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    for (share, expected) in [("0%", 0.0..=0.0), ("50%", 0.4..=0.5), ("100%", 0.8..=1.0)] {
+        let Some(server) = certificate.serve("echo") else { return };
+        let target = format!("tls://127.0.0.1:{}", server.port);
+        let tls = format!("{{ca: {}, resume: {share}}}", certificate.path("cert.pem"));
+        // Each connection waits for an answer, so the next one finds its session.
+        let steps = "[connect, {send: a}, {expect: a}, close]";
+        let load = "load: [arrivals: {rate: 1/s, for: 1s, spacing: even}]\n";
+        let user = format!("user: [repeat: {{times: 40, do: {steps}}}]\n");
+        let run = run_text(&format!("target: {target}\ntls: {tls}\n{load}{user}"));
+        let c = &run.last.counters;
+        assert_eq!(c.tls_ok, 40, "{c:?}");
+        let reached = c.tls_resumed as f64 / 40.0;
+        assert!(expected.contains(&reached), "{share}: {reached}");
+        assert_eq!(server.seen()["resumed"], c.tls_resumed);
+    }
+}
+
+#[test]
+fn users_send_and_receive_over_tls_under_the_name_of_the_scenario() {
+    let certificate = Certificate::of(&["chat.example"]);
+    let Some(server) = certificate.serve("echo") else { return };
+    let (port, ca) = (server.port, certificate.path("cert.pem"));
+    let tls = format!("{{ca: {ca}, server_name: chat.example}}");
+    let user = "[connect, {send: hello}, {expect: hello}, close]";
+    let run = run(&format!("tls://127.0.0.1:{port}"), &tls, user);
+    let c = &run.last.counters;
+    assert_eq!((c.messages_answered, c.users_finished), (USERS, USERS), "{:?}", run.last);
+    assert_sums(&run);
+    let seen = server.seen();
+    assert_eq!(seen["names"].as_array().map_or(0, Vec::len) as u64, USERS, "{seen}");
+    assert_eq!(seen["names"][0], "chat.example");
+}
+
+#[test]
+fn each_wrong_certificate_has_its_kind_of_error() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    let Some(server) = certificate.serve("echo") else { return };
+    let target = format!("tls://127.0.0.1:{}", server.port);
+    let (own, other) = (certificate.path("cert.pem"), Certificate::of(&["127.0.0.1"]));
+    let user = "[connect, close]";
+    let other_name = format!("{{ca: {own}, server_name: other.example}}");
+    assert_all_fail(&run(&target, &other_name, user), ErrorKind::TlsWrongName);
+    let other_ca = format!("{{ca: {}}}", other.path("cert.pem"));
+    assert_all_fail(&run(&target, &other_ca, user), ErrorKind::TlsUnknownIssuer);
+    let unverified = run(&target, "{verify: none, server_name: other.example}", user);
+    assert_eq!(unverified.last.counters.tls_ok, USERS, "{:?}", unverified.last.connect_failed);
+}
+
+#[test]
+fn a_plain_port_does_not_speak_tls() {
+    let addr = server(|mut stream| {
+        use std::io::{Read, Write};
+        let _ = stream.read(&mut [0; 1_024]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        while let Ok(1..) = stream.read(&mut [0; 1_024]) {}
+    });
+    let run = run(&format!("tls://{addr}"), "{verify: none}", "[connect, close]");
+    assert_all_fail(&run, ErrorKind::TlsNotSpoken);
+}
+
+#[test]
+fn a_server_that_closes_or_never_answers_fails_the_handshake() {
+    let addr = server(|mut stream| {
+        let _ = std::io::Read::read(&mut stream, &mut [0; 4_096]);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        while let Ok(1..) = std::io::Read::read(&mut stream, &mut [0; 4_096]) {}
+    });
+    let closes = run(&format!("tls://{addr}"), "{verify: none}", "[connect, close]");
+    assert_all_fail(&closes, ErrorKind::TlsClosed);
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    let Some(silent) = certificate.serve("silent") else { return };
+    let target = format!("tls://127.0.0.1:{}", silent.port);
+    let user = "[connect: {timeout: 300ms}, close]";
+    let run = run(&target, "{verify: none}", user);
+    assert_all_fail(&run, ErrorKind::TlsTimeout);
+    assert_eq!(run.times.unanswered[Operation::Tls].count(), USERS);
+}
+
+#[test]
+fn an_expired_certificate_of_openssl_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| -> PathBuf { folder.path().join(name) };
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-not_before", "20200101000000Z", "-not_after", "20200201000000Z", "-keyout"])
+        .arg(path("key.pem"))
+        .arg("-out")
+        .arg(path("cert.pem"))
+        .output();
+    // Older versions cannot make one that has expired.
+    if !made.is_ok_and(|made| made.status.success()) {
+        eprintln!("skipped: `openssl` is not installed, or is too old");
+        return;
+    }
+    let (cert, key) = (path("cert.pem"), path("key.pem"));
+    let args = ["echo", cert.to_str().unwrap(), key.to_str().unwrap()];
+    let Some(server) = ForeignServer::start("python3", "tls.py", &args) else { return };
+    let target = format!("tls://127.0.0.1:{}", server.port);
+    let run = run(&target, &format!("{{ca: {}}}", cert.display()), "[connect, close]");
+    assert_all_fail(&run, ErrorKind::TlsExpired);
+}
