@@ -25,7 +25,7 @@ pub struct TransportCounters {
     pub handshakes: u64,
     /// Handshakes after which the connection was open.
     pub opened: u64,
-    /// Opened connections that resumed an earlier session.
+    /// Handshakes that resumed an earlier session.
     pub resumed: u64,
     /// Connections closed because their handshake exceeded `handshake_timeout`.
     pub handshake_timeouts: u64,

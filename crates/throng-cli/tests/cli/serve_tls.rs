@@ -108,8 +108,7 @@ fn every_kind_of_tcp_answers_over_tls_and_sessions_are_resumed() {
     let line = format!("openssl s_client -tls1_2 -reconnect -connect {} </dev/null", server.addr);
     place.shell(&line).exits_with(0);
     eventually("sessions are resumed", || {
-        let counters = snapshot(&place, &server)["counters"].take();
-        counters["tls_resumed"] == 5 && counters["tls_opened"] == 7
+        snapshot(&place, &server)["counters"]["tls_resumed"] == 5
     });
 }
 
@@ -151,7 +150,7 @@ fn plain_http_is_answered_with_a_sentence_and_counted_by_its_name() {
     assert!(head.contains(&format!("content-length: {}", body.len())), "{answer}");
     // What is no request gets no answer.
     let mut stream = TcpStream::connect(&server.addr).unwrap();
-    stream.write_all(b"hello, is there anybody?\n").unwrap();
+    stream.write_all(b"hello, this is no request\n").unwrap();
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     assert!(answer.is_empty(), "{answer:?}");

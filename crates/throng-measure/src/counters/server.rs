@@ -121,7 +121,7 @@ counters! {
         tls_handshakes,
         /// Handshakes of TLS after which the connection was open.
         tls_opened,
-        /// Opened TLS connections that resumed an earlier session.
+        /// Handshakes of TLS that resumed an earlier session.
         tls_resumed,
         /// Connections closed because their TLS handshake took too long.
         tls_handshake_timeouts,

@@ -21,7 +21,7 @@ async def chat(url, context):
 
 async def channels(url, context):
     async with websockets.connect(f"{url}?vsn=2.0.0", ssl=context) as socket:
-        await socket.send(json.dumps(["1", "1", "room:lobby", "phx_join", {}]))
+        await socket.send(json.dumps(["1", "1", "rooms:lobby", "phx_join", {}]))
         while True:
             _, ref, _, event, payload = json.loads(await socket.recv())
             if (ref, event) == ("1", "phx_reply"):
