@@ -303,7 +303,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
     /// Reports whether nothing more can be received over the transport of a connection: the peer
     /// has finished, which the app learns, or the transport has failed, which closes the
     /// connection. Plaintext that waits for the session is read first.
-    fn has_ended(&mut self, key: Key, transport: TransportKey) -> bool {
+    pub(crate) fn has_ended(&mut self, key: Key, transport: TransportKey) -> bool {
         let Some(entry) = self.cx.table.entries.get_mut(key) else { return true };
         if self.cx.io.backlog.holds(key) {
             return false;

@@ -20,7 +20,7 @@ enum Step {
     /// Bytes were received, so more may be there. A short read means that nothing is left.
     GoOn { is_short: bool },
     /// The connection is open, and plaintext may have arrived behind the handshake.
-    Open { opened: OpenedRecords, arrival: Arrival, is_short: bool },
+    Open { transport: TransportKey, opened: OpenedRecords, arrival: Arrival, is_short: bool },
     /// The connection is closed.
     Close(CloseReason),
 }
@@ -136,9 +136,9 @@ impl Handshake {
         self.send(io, key, fd)?;
         Ok(match io.transport().transport.status(transport) {
             TransportStatus::Opening => Step::GoOn { is_short },
-            TransportStatus::Open => Step::Open { opened, arrival, is_short },
-            TransportStatus::Finished => {
-                Step::Close(CloseReason::TransportFailed(TransportError::CLOSED))
+            // A peer that has finished was open before: it may do both in one flight.
+            TransportStatus::Open | TransportStatus::Finished => {
+                Step::Open { transport, opened, arrival, is_short }
             }
             TransportStatus::Failed(error) => Step::Close(CloseReason::TransportFailed(error)),
         })
@@ -170,7 +170,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 Ok(Step::Wait) => return,
                 Ok(Step::GoOn { is_short }) if is_short && !until_again => return,
                 Ok(Step::GoOn { .. }) => {}
-                Ok(Step::Open { opened, arrival, is_short }) => {
+                Ok(Step::Open { transport, opened, arrival, is_short }) => {
                     let plain = &self.receive[..opened.plain_bytes];
                     if !plain.is_empty() {
                         self.cx.io.backlog.keep(key, plain, arrival);
@@ -184,6 +184,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.cx.io.arrival = Arrival::Unknown;
                     // What arrived with the handshake is read after the effects of `opened`.
                     self.run_effects();
+                    if self.has_ended(key, transport) {
+                        return;
+                    }
                     if opened.plain_bytes > 0 || !is_short || until_again {
                         self.receive(key, until_again);
                     }

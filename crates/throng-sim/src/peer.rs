@@ -122,6 +122,18 @@ impl SimPeers {
         Ok(count)
     }
 
+    /// Says over the transport that this peer sends no more.
+    ///
+    /// # Panics
+    /// If the world has no transport.
+    pub fn finish(&mut self, socket: &PeerSocket) -> Result<(), Errno> {
+        let records = socket.records.as_ref().expect("the world has a transport");
+        let records = &mut *records.borrow_mut();
+        let transport = self.transport.as_mut().expect("the world has a transport");
+        transport.finish(records.key, &mut records.unsent);
+        records.flush(&mut self.driver, &socket.fd)
+    }
+
     /// Sends bytes as they are, below the transport.
     pub fn send_raw(&mut self, socket: &PeerSocket, bytes: &[u8]) -> Result<usize, Errno> {
         self.driver.send(&socket.fd, bytes)

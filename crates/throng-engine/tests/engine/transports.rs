@@ -74,6 +74,29 @@ fn the_app_learns_of_a_connection_when_its_transport_is_open() {
 }
 
 #[test]
+fn a_peer_that_ends_its_handshake_asks_and_finishes_in_one_flight_is_served() {
+    for request in [&b"hi"[..], b""] {
+        check(5, |sim| {
+            let delay = Duration::from_millis(10);
+            sim.set_faults(Faults { delay_min: delay, delay_max: delay, ..Faults::none() });
+            let (server, mut peers) = start(sim, CoreLimits::default());
+            let peer = peers.connect(&to_server()).unwrap();
+            while peers.send(&peer, request) == Err(Errno::AGAIN) {
+                sim.run_for(delay);
+            }
+            peers.finish(&peer).unwrap();
+            sim.run_for(3 * delay);
+            let event = Callback::Event(request.to_vec());
+            let mut expected = vec![Callback::Opened, event, Callback::Finished];
+            expected.retain(|callback| *callback != Callback::Event(Vec::new()));
+            assert_eq!(server.borrow().app().callbacks(), expected);
+            assert_eq!(counters(&server).opened, 1);
+            peers.close(peer, SocketClose::Finish);
+        });
+    }
+}
+
+#[test]
 fn a_handshake_that_takes_too_long_closes_the_connection() {
     check(5, |sim| {
         let (server, mut peers) = start(sim, CoreLimits::default());
