@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use throng_base::wheel::TICK;
-use throng_driver::{ConnectSpec, SocketClose, SocketOptions, Sockets, SourceAddress};
+use throng_driver::{ConnectSpec, SocketClose, SocketOptions, SourceAddress};
 use throng_engine::{Core, CoreLimits};
 use throng_measure::ServerCounters;
 use throng_server::kinds::Chat;
