@@ -86,7 +86,7 @@ fn its_first_lines_say_how_to_reach_it() {
         ("sha256", ":"),
         ("try", "curl -k https://127.0.0.1:"),
     ] {
-        let line = server.line_with(label);
+        let line = server.line_with(&format!("  {label} "));
         assert!(line.contains(says), "{line}");
     }
 }
