@@ -90,7 +90,7 @@ use crate::program::{Cue, RateLimit, SentPart};
 use crate::steps::of_user;
 use measured::MeasuredWork;
 use node::{Kind, Node};
-use reader::{Fields, Reader};
+use reader::{Fields, Reader, WHOLE};
 use step::StepMeasure;
 use throng_measure::Operation;
 
@@ -478,9 +478,6 @@ fn read_threshold(reader: &mut Reader<'_>, node: &Node) -> Option<Threshold> {
     }
     read.ok()
 }
-
-/// What a mistake at the top of a scenario calls it.
-const WHOLE: &str = "a scenario";
 
 const KEYS: [&str; 16] = [
     "target",

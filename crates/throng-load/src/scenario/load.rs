@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::node::{Kind, Node};
-use super::reader::{Fields, Reader};
+use super::reader::{Fields, Reader, WHOLE};
 use super::values::positive_duration;
 use levels::read_above_zero;
 pub(crate) use levels::read_curve;
@@ -126,7 +126,7 @@ pub(super) fn read(
         return by_class::read(reader, fields, users, folder);
     }
     let example = "load: [{ramp: {to: 100, over: 10s}}]";
-    let node = reader.require(fields, "load", super::WHOLE, example)?;
+    let node = reader.require(fields, "load", WHOLE, example)?;
     let mut phases = read_phases(reader, node, folder)?;
     if let Some(peak) = peak {
         peak::set_peak(reader, node, &mut phases, peak);

@@ -185,7 +185,7 @@ impl<'s> Reader<'s> {
                 Some(name) if known.contains(&name) => entries.push((name, key, value)),
                 Some(name) => {
                     self.unknown(key.span.clone(), &format!("key `{name}` in {what}"), name, known);
-                    if let (super::WHOLE, Some(place)) = (what, meant::place(name)) {
+                    if let (WHOLE, Some(place)) = (what, meant::place(name)) {
                         self.last().label = place.to_owned();
                     }
                     suggested.extend(meant::key(name, known).map(str::to_owned));
@@ -422,6 +422,9 @@ impl<'s> Reader<'s> {
 
 /// The key of a step's own name.
 const NAME: &str = "name";
+
+/// What a mistake at the top of a scenario calls it.
+pub(super) const WHOLE: &str = "a scenario";
 
 /// A key, and the reader of its value.
 pub(crate) type Form<T> = (&'static str, fn(&mut Reader<'_>, &Node) -> Option<T>);

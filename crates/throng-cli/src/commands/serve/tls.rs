@@ -165,7 +165,7 @@ fn failure(error: TlsConfigError) -> Failure {
 }
 
 /// Group of the flags that bring a certificate.
-const CERTIFICATE: &str = "tls_certificate";
+const CERTIFICATE: &str = "server_certificate";
 
 #[cfg(test)]
 mod tests {

@@ -16,15 +16,16 @@ fn world(sim: &mut Sim, speaks: Speaks, user: &str) -> World {
 #[test]
 fn each_connection_has_one_handshake_whose_time_is_a_part_of_the_connect() {
     for (speaks, user) in [
-        (Speaks::Tcp, "[connect, {send: a}, {expect: a}, close]"),
-        (Speaks::Ws, "[connect, {send: a}, {expect: a}, close]"),
+        (Speaks::Tcp, "[connect, {send: a}, {expect: a}, wait: 50ms, close]"),
+        (Speaks::Ws, "[connect, {send: a}, {expect: a}, wait: 50ms, close]"),
         (Speaks::Http, "[{get: /a}, wait: 100ms]"),
     ] {
         check(3, |sim| {
             let totals = world(sim, speaks, user).finish(sim);
             let c = &totals.counters;
             assert!(c.tls_ok > 0 && c.tls_failed == 0, "{c:?}");
-            assert_eq!((c.tls_ok, c.tls_started), (c.connects_ok, c.connects_started), "{c:?}");
+            // What is cut off may wait for TCP.
+            assert!(c.tls_ok == c.connects_ok && c.tls_started <= c.connects_started, "{c:?}");
             let [tcp, tls, connect] = [Operation::Tcp, Operation::Tls, Operation::Connect]
                 .map(|operation| totals.times[operation].percentile(50.0));
             assert!(tls > 0 && tcp + tls <= connect + connect / 50, "{tcp} {tls} {connect}");
