@@ -73,6 +73,7 @@ mod syn_queue_overflow;
 mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
+mod tls_fails;
 mod turns_missed;
 mod wrong_answers;
 
@@ -109,6 +110,7 @@ pub const RULES: &[Rule] = &[
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
     not_http::RULE,
+    tls_fails::RULE,
     rate_limited::RULE,
     handshakes_refused::RULE,
     http_statuses::RULE,
