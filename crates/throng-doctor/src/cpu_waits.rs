@@ -52,6 +52,17 @@ impl CpuWaits {
         explained * 2 >= late.len()
     }
 
+    /// Reports whether they explain most of these medians. Half of the answers of an interval took
+    /// so long, so the threads waited throughout: a short wait delays few of them.
+    pub(crate) fn explain_medians(&self, late: &[(&Sample, u64)]) -> bool {
+        let is_explained = |(sample, us): &&(&Sample, u64)| {
+            let (to_ms, span_ms) = (sample.interval.at_ms, sample.interval.span_ms);
+            let ms = span_ms.max(us / 1000).min(to_ms);
+            self.sides.iter().any(|side| explains(side, to_ms - ms, to_ms, ms * 1000))
+        };
+        late.iter().filter(is_explained).count() * 2 >= late.len()
+    }
+
     /// Reports whether the waits of the server alone explain a time in which it answered no user.
     pub(crate) fn explain_silence(&self, from_ms: u64, to_ms: u64) -> bool {
         let [_, server] = &self.sides;

@@ -97,7 +97,7 @@ fn is_explained(run: &RunView<'_>, samples: &[&Sample]) -> bool {
     lag_explains(run, &late)
         || has_no_time(run, samples)
         || retransmits::RULE.find(run).is_some()
-        || CpuWaits::of(run).explain_most(&late)
+        || CpuWaits::of(run).explain_medians(&late)
 }
 
 /// Reports whether a thread of the server had no time left from the beginning: the queue before it
@@ -233,5 +233,12 @@ mod tests {
         let busy = ProcessMetric::BUSIEST_THREAD_PERMILLE.server;
         growing(60_000).with(busy, 990).is_silent(&RULE);
         growing(60_000).growing(busy, 500, 50, 0).speaks(&RULE);
+        // Waits for a CPU delay the median only where they go on throughout.
+        let waiting = |permille| {
+            let delayed = ProcessMetric::MOST_DELAYED_THREAD_PERMILLE.server;
+            growing(20_000).with(busy, 330).with(delayed, permille)
+        };
+        waiting(150).speaks(&RULE);
+        waiting(400).is_silent(&RULE);
     }
 }
