@@ -219,8 +219,8 @@ impl SendQueue {
     }
 
     /// Adds the frames of `range` as far as the policy of their lane allows. The kernel has taken
-    /// the first `taken` of their bytes already, or they are sealed. `bytes_max` is the limit of the
-    /// whole queue.
+    /// the first `taken` of their bytes already, or they are sealed. `bytes_max` is the limit of
+    /// the whole queue.
     pub(crate) fn push_frames(
         &mut self,
         frames: &Frames,

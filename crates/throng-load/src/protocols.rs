@@ -156,6 +156,8 @@ pub(crate) struct SchemeRules {
     pub(crate) name: &'static str,
     /// Name of the same scheme over TLS.
     pub(crate) secure_name: &'static str,
+    /// Application protocol that is offered over TLS, if there is one.
+    pub(crate) alpn: Option<&'static str>,
     /// Port of a plain target that has none; `None` if it must have one.
     pub(crate) port: Option<u16>,
     /// Place of the paths.

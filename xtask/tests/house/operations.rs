@@ -53,7 +53,6 @@ const LINES: usize = 8;
 const LISTS: &[(&str, &str)] = &[
     ("crates/throng-import/src/logs/tsung_log/run.rs", "reads the names of tsung's log"),
     ("crates/throng-lab/src/message_window.rs", "has a figure for each of three"),
-    ("crates/throng-measure/src/operation.rs", "is the table"),
     ("crates/throng-report/src/render/progress.rs", "has a part of the line for each"),
     ("crates/throng-report/src/summary/operation_summary.rs", "has the fields of each"),
 ];

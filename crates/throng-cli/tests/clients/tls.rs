@@ -17,7 +17,8 @@ fn a_python_client_speaks_websockets_over_tls() {
     place
         .shell(
             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
-             -keyout key.pem -out chain.pem -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1",
+             -keyout key.pem -out chain.pem -subj /CN=localhost \
+             -addext subjectAltName=IP:127.0.0.1",
         )
         .exits_with(0);
     let serve = |kind| place.serve(&[kind, "--tls-cert", "chain.pem", "--tls-key", "key.pem"]);

@@ -20,6 +20,7 @@ use crate::user::UserSession;
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "http",
     secure_name: "https",
+    alpn: Some("http/1.1"),
     port: Some(80),
     path: PathPlace::Request,
     has_credentials: true,

@@ -14,6 +14,7 @@ use crate::user::{self, UserSession};
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "tcp",
     secure_name: "tls",
+    alpn: None,
     port: None,
     path: PathPlace::Nowhere,
     has_credentials: false,

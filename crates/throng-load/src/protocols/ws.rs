@@ -21,6 +21,8 @@ use crate::user::UserSession;
 pub(super) const SCHEME: SchemeRules = SchemeRules {
     name: "ws",
     secure_name: "wss",
+    // A WebSocket begins as a request.
+    alpn: Some("http/1.1"),
     port: Some(80),
     path: PathPlace::Target,
     has_credentials: true,

@@ -12,7 +12,6 @@ use super::inputs::CarriedFile;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
 use super::target::Target;
-use crate::protocols::Scheme;
 
 /// How the connections to a target over TLS are secured.
 #[derive(Clone, Debug, Default)]
@@ -48,11 +47,10 @@ impl TlsSettings {
         };
         options.min = self.min.unwrap_or(options.min);
         options.max = self.max.unwrap_or(options.max);
+        let bytes = |name: &str| name.as_bytes().to_vec();
         options.alpn = match &self.alpn {
-            Some(names) => names.iter().map(|name| name.as_bytes().to_vec()).collect(),
-            // Over it, a WebSocket begins as a request of HTTP/1.1.
-            None if target.scheme != Scheme::Tcp => vec![b"http/1.1".to_vec()],
-            None => Vec::new(),
+            Some(names) => names.iter().map(|name| bytes(name)).collect(),
+            None => target.scheme.rules().alpn.into_iter().map(bytes).collect(),
         };
         options
     }

@@ -91,7 +91,10 @@ fn cause(error: &Error) -> HandshakeCause {
             Certificate::NotValidForName | Certificate::NotValidForNameContext { .. } => {
                 HandshakeCause::CertificateForOtherName
             }
-            Certificate::UnknownIssuer => HandshakeCause::CertificateUnknownIssuer,
+            // An authority with the right name and another key is not the issuer.
+            Certificate::UnknownIssuer | Certificate::BadSignature => {
+                HandshakeCause::CertificateUnknownIssuer
+            }
             _ => HandshakeCause::CertificateRejected,
         },
         Error::NoCertificatesPresented => HandshakeCause::CertificateMissing,

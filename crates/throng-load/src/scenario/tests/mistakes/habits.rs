@@ -1,4 +1,5 @@
-//! What an engineer writes who knows another tool, or YAML a little: each answer says what to write.
+//! What an engineer writes who knows another tool, or YAML a little: each answer says what to
+//! write.
 
 use super::whole;
 
