@@ -262,8 +262,8 @@ impl CoreStats {
         of_class.messages_answered += u64::from(operation == Operation::Message);
     }
 
-    /// Counts a connection that a request has opened. Where it is a connect of the scenario, records
-    /// its latency.
+    /// Counts a connection that a request has opened. Where it is a connect of the scenario, also
+    /// records its latency.
     pub(super) fn count_request_connect(
         &mut self,
         (from, timing): (Instant, AnswerTiming),
