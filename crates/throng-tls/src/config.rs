@@ -6,6 +6,7 @@
 mod certificate;
 mod client;
 mod error;
+mod named_certificate;
 mod pem;
 #[cfg(feature = "self-signed")]
 pub(crate) mod self_signed;

@@ -9,6 +9,7 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::certificate::certified_key;
+use super::named_certificate::NamedCertificates;
 use super::server::{CertifiedPair, refused, roots};
 use super::verify_none::VerifyNone;
 use super::versions::{provider, versions};
@@ -89,13 +90,15 @@ impl TlsClientConfig {
         let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
             TrustAnchors::Unverified => Arc::new(VerifyNone(provider.clone())),
             trust => {
-                let roots = match trust {
-                    TrustAnchors::File(file) => roots(file)?,
-                    _ => system_roots()?,
+                let (roots, named) = match trust {
+                    TrustAnchors::File(file) => (roots(file)?, file.certificates()?),
+                    _ => (system_roots()?, Vec::new()),
                 };
-                WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
-                    .build()
-                    .map_err(|error| TlsConfigError::Refused(error.to_string()))?
+                let authorities =
+                    WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
+                        .build()
+                        .map_err(|error| TlsConfigError::Refused(error.to_string()))?;
+                Arc::new(NamedCertificates { authorities, named })
             }
         };
         let builder = ClientConfig::builder_with_details(provider, Arc::new(StepClock))

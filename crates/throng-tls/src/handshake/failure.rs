@@ -95,6 +95,10 @@ fn cause(error: &Error) -> HandshakeCause {
             Certificate::UnknownIssuer | Certificate::BadSignature => {
                 HandshakeCause::CertificateUnknownIssuer
             }
+            // A certificate of its own that no file names.
+            Certificate::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+                HandshakeCause::CertificateUnknownIssuer
+            }
             _ => HandshakeCause::CertificateRejected,
         },
         Error::NoCertificatesPresented => HandshakeCause::CertificateMissing,

@@ -55,6 +55,19 @@ impl Authority {
     }
 }
 
+/// Makes a certificate for this name that is its own authority, as `openssl req -x509` does.
+pub(crate) fn own_authority(name: &str, until_year: i32) -> CertifiedPair {
+    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.not_after = rcgen::date_time_ymd(until_year, 1, 1);
+    let key = KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    CertifiedPair {
+        chain: PemFile::new("chain.pem", certificate.pem()),
+        key: PemFile::new("key.pem", key.serialize_pem()),
+    }
+}
+
 /// Options of two ends that trust each other.
 pub(crate) struct Options {
     pub authority: Authority,

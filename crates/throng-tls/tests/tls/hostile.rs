@@ -1,7 +1,7 @@
 //! Peers that break rules, and connections that are cut.
 
 use throng_base::Instant;
-use throng_tls::{Alert, HandshakeCause, Suite, TlsError, TlsFault, TlsStatus};
+use throng_tls::{Alert, HandshakeCause, Suite, TlsError, TlsFault, TlsStatus, TrustAnchors};
 
 use crate::certificates::Options;
 use crate::end::{End, Ours, exchange, table};
@@ -227,6 +227,29 @@ fn a_changed_handshake_never_opens_a_connection_with_other_keys() {
             if client.is_open() && server.is_open() {
                 crate::end::talk(&mut client, &mut server, usize::MAX);
             }
+        }
+    }
+}
+
+#[test]
+fn a_certificate_that_is_its_own_authority_is_trusted_where_a_file_names_it() {
+    use HandshakeCause as Cause;
+    for (name, until, is_named, expected) in [
+        ("localhost", 4000, true, None),
+        ("localhost", 4000, false, Some(Cause::CertificateUnknownIssuer)),
+        ("other.example", 4000, true, Some(Cause::CertificateForOtherName)),
+        ("localhost", 2001, true, Some(Cause::CertificateExpired)),
+    ] {
+        let pair = crate::certificates::own_authority(name, until);
+        let mut options = Options::new();
+        if is_named {
+            options.client.trust = TrustAnchors::File(pair.chain.clone());
+        }
+        options.server.pairs = vec![pair];
+        let [client, _] = open(&options);
+        assert_eq!(client.is_open(), expected.is_none(), "{:?}", client.failure());
+        if let Some(expected) = expected {
+            assert_eq!(cause(&client), expected);
         }
     }
 }
