@@ -13,8 +13,8 @@ use super::validity;
 /// Verifier that trusts authorities, and the certificates of their file themselves.
 ///
 /// `openssl req -x509` makes a certificate that is its own authority. A chain may not end with one
-/// (RFC 5280 section 4.2.1.9), but whoever names it in a file means it. Its name and its time are
-/// checked as always.
+/// (RFC 5280 section 4.2.1.9), but a user who names it in a file trusts it. Its name and its time
+/// are checked as always.
 #[derive(Debug)]
 pub(super) struct NamedCertificates {
     pub authorities: Arc<WebPkiServerVerifier>,
