@@ -13,8 +13,7 @@ pub enum Op {
     Connect {
         /// Time-out of the connect.
         timeout_ns: u64,
-        /// Index of the [`Program::handshake`](super::Program::handshake); 0 and unused on plain
-        /// TCP.
+        /// Index of the handshake in the program; 0 and unused on plain TCP.
         handshake: u32,
     },
     /// Renders and sends a message.
