@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::{Instant, Key, Slab};
 use throng_driver::{CoreLink, Driver, Errno, IoEvent, Ready, SocketClose, Token};
-use throng_proto::{Input, Session, SocketTransport, TransportKey, TransportRole, TransportStatus};
+use throng_proto::{Input, Session, SocketTransport, TransportRole};
 
 use crate::actions::Actions;
 use crate::budget::{Budget, EVENT_WORK_BYTES};
@@ -200,9 +200,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             let Some(entry) = self.cx.table.entries.get_mut(key) else { return };
             let wants_arrival = self.app.wants_arrival(&entry.state);
             let io = &mut self.cx.io;
-            let (fd, transport) = match &entry.socket {
-                SocketState::Open(fd, layer) => (fd, layer.key),
-                SocketState::Blocked(fd, queue) if A::READS_WHILE_BLOCKED => (fd, queue.layer.key),
+            let (fd, layer) = match &entry.socket {
+                SocketState::Open(fd, layer) => (fd, *layer),
+                SocketState::Blocked(fd, queue) if A::READS_WHILE_BLOCKED => (fd, queue.layer),
                 SocketState::Opening(..) => return self.handshake(key, until_again),
                 SocketState::Blocked(..) => {
                     entry.has_unread = true;
@@ -213,7 +213,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
             if let Some((length, arrival)) = io.backlog.take(key, &mut self.receive) {
                 io.arrival = arrival;
                 self.run_session(key, length, false, &mut share);
-                if transport.is_some_and(|transport| self.has_ended(key, transport)) {
+                if layer.key.is_some_and(|transport| self.has_ended(key, transport)) {
                     return;
                 }
                 continue;
@@ -226,12 +226,12 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 }
                 return;
             }
-            let kept = transport.map_or(0, |_| io.transport().part_of(key, &mut self.receive));
+            let kept = io.part_of(key, layer.has_part(), &mut self.receive);
             let buffer = &mut self.receive[kept..];
             let received: usize = match io.recv(fd, buffer, wants_arrival) {
                 Ok((0, _)) => {
                     entry.peer_finished = true;
-                    if transport.is_some() {
+                    if layer.key.is_some() {
                         io.transport().counters.truncated += 1;
                     }
                     return self.call(key, A::finished);
@@ -252,14 +252,10 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 activity.received(key, received);
             }
             let is_short = kept + received < self.receive.len();
-            match transport {
-                None => self.run_session(key, received, false, &mut share),
-                Some(transport) => {
-                    self.receive_records(key, transport, kept + received, &mut share);
-                    if self.has_ended(key, transport) {
-                        return;
-                    }
-                }
+            if layer.key.is_none() {
+                self.run_session(key, received, false, &mut share);
+            } else if !self.receive_records(key, layer, kept + received, &mut share) {
+                return;
             }
             if is_short && !until_again && !self.cx.io.backlog.holds(key) {
                 return;
@@ -268,64 +264,15 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         self.cx.defer(key);
     }
 
-    /// Opens the received records, and gives the session their plaintext.
-    fn receive_records(
-        &mut self,
-        key: Key,
-        transport: TransportKey,
-        received: usize,
-        share: &mut Budget,
-    ) {
-        let Self { cx, receive, .. } = self;
-        let input = &mut receive[..received];
-        let opened = match cx.io.open_records(key, transport, input) {
-            Ok(opened) => opened,
-            Err(reason) => return cx.close_now(key, reason, SocketClose::Finish),
-        };
-        let Some(entry) = cx.table.entries.get_mut(key) else { return };
-        if let Some(layer) = entry.socket.record_layer() {
-            layer.note(opened, received, cx.io.now, cx.io.limits.record_timeout);
-        }
-        if let Err(errno) = entry.send_answers(&mut cx.io, key) {
-            return cx.close_now(key, CloseReason::Failed(errno), SocketClose::Finish);
-        }
-        if opened.incomplete_bytes > 0 {
-            cx.timers.hasten_transport(&mut cx.table, key, cx.io.now);
-        }
-        // What no session sees is work, too.
-        share.spend(received - opened.plain_bytes + opened.work_bytes);
-        cx.io.budget.spend(received - opened.plain_bytes);
-        if opened.plain_bytes > 0 {
-            self.run_session(key, opened.plain_bytes, false, share);
-        }
-    }
-
-    /// Reports whether nothing more can be received over the transport of a connection: the peer
-    /// has finished, which the app learns, or the transport has failed, which closes the
-    /// connection. Plaintext that waits for the session is read first.
-    pub(crate) fn has_ended(&mut self, key: Key, transport: TransportKey) -> bool {
-        let Some(entry) = self.cx.table.entries.get_mut(key) else { return true };
-        if self.cx.io.backlog.holds(key) {
-            return false;
-        }
-        match self.cx.io.transport().transport.status(transport) {
-            TransportStatus::Opening | TransportStatus::Open => return false,
-            TransportStatus::Finished => {
-                if !std::mem::replace(&mut entry.peer_finished, true) {
-                    self.call(key, A::finished);
-                }
-            }
-            TransportStatus::Failed(error) => {
-                let reason = CloseReason::TransportFailed(error);
-                self.cx.close_now(key, reason, SocketClose::Finish);
-            }
-        }
-        true
-    }
-
     /// Gives the session the received bytes, or reports its expired deadline; then passes each
     /// event to the app. Input that remains when `share` is spent waits in the backlog.
-    fn run_session(&mut self, key: Key, received: usize, timed_out: bool, share: &mut Budget) {
+    pub(crate) fn run_session(
+        &mut self,
+        key: Key,
+        received: usize,
+        timed_out: bool,
+        share: &mut Budget,
+    ) {
         let Self { app, cx, receive, scratch, .. } = self;
         let Some(entry) = cx.table.entries.get_mut(key) else { return };
         let mut input = Input::new(&mut receive[..received]);

@@ -11,6 +11,8 @@ pub(crate) struct Handshake {
     pub(crate) deadline: Instant,
     /// Bytes that the kernel has not taken.
     pub(crate) unsent: Vec<u8>,
+    /// A record has arrived in part, which the transport's context keeps.
+    pub(crate) has_part: bool,
     /// One of the core's queues holds the connection.
     pub(crate) is_queued: bool,
 }
@@ -18,6 +20,6 @@ pub(crate) struct Handshake {
 impl Handshake {
     /// Creates the handshake of a socket that has just been established.
     pub(crate) const fn new(role: TransportRole, deadline: Instant) -> Self {
-        Self { role, key: None, deadline, unsent: Vec::new(), is_queued: false }
+        Self { role, key: None, deadline, unsent: Vec::new(), has_part: false, is_queued: false }
     }
 }

@@ -114,7 +114,7 @@ impl Handshake {
         if self.role == TransportRole::Client {
             self.begin(io, key, fd)?;
         }
-        let kept = io.transport().part_of(key, buffer);
+        let kept = io.part_of(key, self.has_part, buffer);
         let (received, arrival) = match io.recv(fd, &mut buffer[kept..], wants_arrival) {
             Ok((0, _)) => {
                 return Ok(Step::Close(CloseReason::TransportFailed(TransportError::CLOSED)));
@@ -127,14 +127,16 @@ impl Handshake {
         let transport = self.begin(io, key, fd)?;
         let is_short = kept + received < buffer.len();
         io.counters.bytes_received += received as u64;
-        let opened = match io.open_records(key, transport, &mut buffer[..kept + received]) {
+        let input = &mut buffer[..kept + received];
+        let opened = match io.open_records(key, transport, self.has_part, input) {
             Ok(opened) => opened,
             Err(reason) => return Ok(Step::Close(reason)),
         };
+        self.has_part = opened.incomplete_bytes > 0;
         io.budget.spend(received);
         io.transport().handshakes.budget.spend(received + opened.work_bytes);
         self.send(io, key, fd)?;
-        Ok(match io.transport().transport.status(transport) {
+        Ok(match opened.status {
             TransportStatus::Opening => Step::GoOn { is_short },
             // A peer that has finished was open before: it may do both in one flight.
             TransportStatus::Open | TransportStatus::Finished => {

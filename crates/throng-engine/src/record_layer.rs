@@ -20,6 +20,11 @@ impl RecordLayer {
         Self { key: Some(key), deadline_s: 0 }
     }
 
+    /// Reports whether a record has arrived in part, which the transport's context keeps.
+    pub(crate) const fn has_part(self) -> bool {
+        self.deadline_s != 0
+    }
+
     /// Returns when a record that has arrived in part is too slow; [`Instant::FAR`] for never.
     pub(crate) const fn deadline(self) -> Instant {
         match self.deadline_s {
@@ -36,7 +41,7 @@ impl RecordLayer {
         now: Instant,
         timeout: Duration,
     ) {
-        let is_older = self.deadline_s != 0 && opened.incomplete_bytes == length;
+        let is_older = self.has_part() && opened.incomplete_bytes == length;
         if opened.incomplete_bytes == 0 {
             self.deadline_s = 0;
         } else if !is_older {

@@ -95,21 +95,22 @@ impl TransportContext {
     }
 
     /// Copies the part of a record that has arrived earlier to the front of `buffer`, and returns
-    /// its length. It is kept until the record is open.
+    /// its length. It is kept until the record is open. Ask only where there is one.
     pub(crate) fn part_of(&self, key: Key, buffer: &mut [u8]) -> usize {
         let Some(part) = self.parts.parts.get(&key) else { return 0 };
         buffer[..part.len()].copy_from_slice(part);
         part.len()
     }
 
-    /// Keeps the part of a record that has arrived, in place of an earlier one.
+    /// Keeps the part of a record that has arrived, in place of an earlier one. If there is no room
+    /// for it, none is kept.
     pub(crate) fn keep_part(&mut self, key: Key, part: &[u8]) -> Result<(), TransportError> {
         self.parts.keep(key, part)
     }
 
     /// Forgets a connection whose socket is closed.
     pub(crate) fn forget(&mut self, key: Key, transport: TransportKey) {
-        let _ = self.parts.keep(key, &[]);
+        self.parts.forget(key);
         self.transport.forget(transport);
     }
 }
@@ -117,16 +118,25 @@ impl TransportContext {
 impl RecordParts {
     /// Keeps the part of an incomplete record, in place of an earlier one.
     fn keep(&mut self, key: Key, part: &[u8]) -> Result<(), TransportError> {
-        let before = self.parts.get(&key).map_or(0, |part| part.len());
-        if before == 0 && part.is_empty() {
-            return Ok(());
-        }
-        let granted = self.held.recount(before, part.len());
-        match part {
-            [] => self.parts.remove(&key),
-            part => self.parts.insert(key, part.into()),
+        let earlier = if part.is_empty() {
+            self.parts.remove(&key)
+        } else {
+            self.parts.insert(key, part.into())
         };
-        granted.map_err(|_| TransportError::HELD_TOO_MUCH)
+        let before = earlier.map_or(0, |part| part.len());
+        self.held.recount(before, part.len()).map_err(|_| {
+            self.forget(key);
+            TransportError::HELD_TOO_MUCH
+        })
+    }
+
+    /// Forgets the part of a connection's record, if there is one.
+    fn forget(&mut self, key: Key) {
+        if !self.parts.is_empty()
+            && let Some(part) = self.parts.remove(&key)
+        {
+            let _ = self.held.recount(part.len(), 0);
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub trait SocketTransport {
     fn begin(&mut self, role: TransportRole, now: Instant, out: &mut Vec<u8>) -> TransportKey;
 
     /// Opens the records at the start of `input`, in place, and appends answers of the transport's
-    /// own (a handshake, an alert) to `out`. Then [`Self::status`] may have changed.
+    /// own (a handshake, an alert) to `out`.
     ///
     /// Opens nothing after the peer has finished or the transport has failed.
     fn open(
@@ -81,12 +81,15 @@ pub struct OpenedRecords {
     /// Work that the length of the input does not show, such as a signature: the number of bytes
     /// that cost as much to open.
     pub work_bytes: usize,
+    /// State of the connection then.
+    pub status: TransportStatus,
 }
 
 /// State of a connection's transport.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TransportStatus {
     /// The handshake is under way.
+    #[default]
     Opening,
     /// Bytes can be sent and received.
     Open,

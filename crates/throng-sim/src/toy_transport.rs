@@ -130,6 +130,7 @@ impl SocketTransport for ToyTransport {
                 }
             }
         }
+        opened.status = connection.status;
         opened
     }
 

@@ -6,7 +6,8 @@ use crate::handshake::{HandshakeReport, TlsHandshakeKind};
 use crate::keys::{ConnState, Flag, Way};
 use crate::post_handshake::{self, PostMessage};
 use crate::record::{ContentType, Opener, Phase, Records};
-use crate::table::{Side, TlsKey, TlsStatus, TlsTable};
+use crate::slot::Slot;
+use crate::table::{OpenConn, Side, TlsKey, TlsTable};
 use crate::{Alert, TlsCounters, TlsError};
 
 /// What received bytes brought.
@@ -39,20 +40,18 @@ impl TlsTable {
         self.end_ticket_waits(now);
         let mut opened = OpenOutcome::default();
         let mut records = Records::new(input);
-        let mut result = Ok(());
-        if matches!(self.status(key), TlsStatus::Opening) {
+        let mut result = Ok(Reading::Open);
+        if let Some(Slot::Handshake(_)) = self.slot(key) {
             result = self.read_handshake(key, now, &mut records, &mut opened, out);
         }
-        if matches!(self.status(key), TlsStatus::Open) {
+        if result == Ok(Reading::Open) {
             result = self.read_records(key, now, &mut records, out);
         }
         opened.plain_bytes = records.plain_bytes();
         match result {
             Err(error) => self.fail(key, error, out),
-            Ok(()) if matches!(self.status(key), TlsStatus::Opening | TlsStatus::Open) => {
-                opened.incomplete_bytes = records.rest_bytes();
-            }
-            Ok(()) => {}
+            Ok(Reading::Ended) => {}
+            Ok(_) => opened.incomplete_bytes = records.rest_bytes(),
         }
         opened
     }
@@ -65,13 +64,13 @@ impl TlsTable {
         records: &mut Records<'_>,
         opened: &mut OpenOutcome,
         out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    ) -> Result<Reading, TlsError> {
         let unix = self.unix_secs(now);
-        let Some(handshake) = self.handshake(key) else { return Ok(()) };
+        let handshake = self.handshake(key).ok_or(TlsError::NotOpen)?;
         loop {
             let range = match records.next(handshake.phase()) {
                 Ok(Some(range)) => range,
-                Ok(None) => return Ok(()),
+                Ok(None) => return Ok(Reading::Opening),
                 Err(error) => {
                     handshake.refuse(&error, unix, out);
                     return Err(error);
@@ -90,8 +89,8 @@ impl TlsTable {
             _ => self.counters.handshakes_full += 1,
         }
         opened.established = Some(Box::new(done.established.clone()));
-        self.open_conn(key, done, now);
-        Ok(())
+        self.begin_conn(key, done, now);
+        Ok(Reading::Open)
     }
 
     fn read_records(
@@ -100,30 +99,43 @@ impl TlsTable {
         now: Instant,
         records: &mut Records<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), TlsError> {
+    ) -> Result<Reading, TlsError> {
         let unix = self.unix_secs(now);
-        let mut side = self.take_side(key);
-        let (keys, counters) = self.keys(key).ok_or(TlsError::NotOpen)?;
+        let Some(OpenConn { keys, sides, counters }) = self.open_conn(key) else {
+            return Ok(Reading::Ended);
+        };
         let (half, state) = keys.split(Way::Receive);
-        let (side_ref, opener) = (&mut side, Opener::new(half));
-        let mut reader =
-            RecordReader { opener, state, side: side_ref, counters, unix, asks_update: false };
+        let (side, opener) = (state.take_side(sides), Opener::new(half));
+        let mut reader = RecordReader { opener, state, side, counters, unix, asks_update: false };
         let result = reader.read(records);
-        let asks_update = reader.asks_update && !reader.state.is(Flag::WeClosed);
-        self.put_side(key, side);
+        let RecordReader { state, side, asks_update, .. } = reader;
+        state.put_side(side, sides);
+        result?;
+        let reading = if state.is(Flag::PeerClosed) { Reading::Ended } else { Reading::Open };
         // One answer is enough for all requests of a read.
-        if result.is_ok() && asks_update {
+        if asks_update && !state.is(Flag::WeClosed) {
             self.update_keys(key, false, out)?;
         }
-        result
+        Ok(reading)
     }
+}
+
+/// How far a connection is after its records were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// The handshake is running.
+    Opening,
+    /// More may be received.
+    Open,
+    /// Nothing more is received.
+    Ended,
 }
 
 /// Reader of the records of an open connection.
 struct RecordReader<'a> {
     opener: Opener<'a>,
     state: &'a mut ConnState,
-    side: &'a mut Side,
+    side: Side,
     counters: &'a mut TlsCounters,
     unix: u64,
     /// The peer asked for a key update.
@@ -175,7 +187,7 @@ impl RecordReader<'_> {
 
     fn messages(&mut self, content: &[u8]) -> Result<(), TlsError> {
         let Self { opener, state, side, counters, unix, asks_update } = self;
-        let Side { message: rest, tickets } = &mut **side;
+        let Side { message: rest, tickets } = side;
         post_handshake::read(state, rest, content, |message| {
             match message {
                 PostMessage::KeyUpdate { asks } => {

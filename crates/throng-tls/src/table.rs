@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_base::Instant;
 
 use crate::handshake::{Handshake, HandshakeKeys, TicketReader};
-use crate::keys::{ConnKeys, Flag, LargeKeys, SmallKeys, Way};
+use crate::keys::{ConnKeys, ConnState, Flag, LargeKeys, SmallKeys, Way};
 use crate::places::Places;
 use crate::record::{ContentType, Sealer};
 use crate::slot::{PackedSlot, Slot};
@@ -24,7 +24,7 @@ pub struct TlsTable {
     small: Places<SmallKeys>,
     large: Places<LargeKeys>,
     handshakes: Places<Box<Handshake>>,
-    pub(crate) sides: Places<Side>,
+    sides: Places<Side>,
     /// Clients that wait for a ticket, and until when, the earliest first.
     waits: VecDeque<(TlsKey, Instant)>,
     failures: HashMap<TlsKey, TlsError>,
@@ -47,6 +47,13 @@ pub enum TlsStatus<'a> {
     Finished,
     /// The connection cannot go on.
     Failed(&'a TlsError),
+}
+
+/// Keys of an open connection, and what of the table may change with them.
+pub(crate) struct OpenConn<'a> {
+    pub keys: &'a mut dyn ConnKeys,
+    pub sides: &'a mut Places<Side>,
+    pub counters: &'a mut TlsCounters,
 }
 
 /// What few connections have, and only for a while.
@@ -133,7 +140,7 @@ impl TlsTable {
         pieces: impl IntoIterator<Item = &'p [u8]>,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
-        let (keys, counters) = self.keys(key).ok_or(TlsError::NotOpen)?;
+        let OpenConn { keys, counters, .. } = self.open_conn(key).ok_or(TlsError::NotOpen)?;
         let (half, state) = keys.split(Way::Send);
         if state.is(Flag::WeClosed) {
             return Err(TlsError::NotOpen);
@@ -158,7 +165,7 @@ impl TlsTable {
         asks: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
-        let (keys, counters) = self.keys(key).ok_or(TlsError::NotOpen)?;
+        let OpenConn { keys, counters, .. } = self.open_conn(key).ok_or(TlsError::NotOpen)?;
         let (half, state) = keys.split(Way::Send);
         if state.is(Flag::WeClosed) || !state.suite.is_13() {
             return Err(TlsError::NotOpen);
@@ -175,9 +182,11 @@ impl TlsTable {
 
     /// Forgets a connection. Its keys are overwritten where they stand.
     pub fn forget(&mut self, key: TlsKey) {
+        if self.slot(key) == Some(Slot::Failed) {
+            self.failures.remove(&key);
+        }
         self.take_side(key);
         self.clear(key);
-        self.failures.remove(&key);
         self.slots.clear(key.index());
     }
 
@@ -197,7 +206,7 @@ impl TlsTable {
     }
 
     /// Replaces the handshake of a connection by its keys.
-    pub(crate) fn open_conn(&mut self, key: TlsKey, done: HandshakeKeys, now: Instant) {
+    pub(crate) fn begin_conn(&mut self, key: TlsKey, done: HandshakeKeys, now: Instant) {
         let slot = match done.agreed.suite.needs_large_keys() {
             true => Slot::Large(self.large.insert(LargeKeys::new(&done.agreed, done.is_client))),
             false => Slot::Small(self.small.insert(SmallKeys::new(&done.agreed, done.is_client))),
@@ -228,14 +237,14 @@ impl TlsTable {
         (self.unix_at_zero + now.since(Instant::ZERO)).as_secs()
     }
 
-    /// Returns the keys of an open connection, and the counters.
-    pub(crate) fn keys(&mut self, key: TlsKey) -> Option<(&mut dyn ConnKeys, &mut TlsCounters)> {
+    /// Returns an open connection.
+    pub(crate) fn open_conn(&mut self, key: TlsKey) -> Option<OpenConn<'_>> {
         let keys: &mut dyn ConnKeys = match self.slot(key)? {
             Slot::Small(at) => self.small.get_mut(at)?,
             Slot::Large(at) => self.large.get_mut(at)?,
             Slot::Handshake(_) | Slot::Failed => return None,
         };
-        Some((keys, &mut self.counters))
+        Some(OpenConn { keys, sides: &mut self.sides, counters: &mut self.counters })
     }
 
     /// Returns the running handshake of a connection.
@@ -251,19 +260,14 @@ impl TlsTable {
     }
 
     /// Takes what the connection has in the side table; an empty entry if it has nothing.
-    pub(crate) fn take_side(&mut self, key: TlsKey) -> Side {
-        let place = self.keys(key).and_then(|(keys, _)| keys.state().side.take());
-        place.and_then(|place| self.sides.take(place.get() - 1)).unwrap_or_default()
+    fn take_side(&mut self, key: TlsKey) -> Side {
+        let conn = self.open_conn(key);
+        conn.map(|conn| conn.keys.state().take_side(conn.sides)).unwrap_or_default()
     }
 
-    /// Puts an entry into the side table, unless it is empty.
-    pub(crate) fn put_side(&mut self, key: TlsKey, side: Side) {
-        if side.tickets.is_none() && side.message.is_empty() {
-            return;
-        }
-        let place = NonZeroU32::new(self.sides.insert(side) + 1);
-        if let Some((keys, _)) = self.keys(key) {
-            keys.state().side = place;
+    fn put_side(&mut self, key: TlsKey, side: Side) {
+        if let Some(OpenConn { keys, sides, .. }) = self.open_conn(key) {
+            keys.state().put_side(side, sides);
         }
     }
 
@@ -282,7 +286,7 @@ impl TlsTable {
     }
 
     fn send_alert(&mut self, key: TlsKey, alert: Alert, out: &mut Vec<u8>) {
-        let Some((keys, counters)) = self.keys(key) else { return };
+        let Some(OpenConn { keys, counters, .. }) = self.open_conn(key) else { return };
         let (half, state) = keys.split(Way::Send);
         if state.set(Flag::WeClosed) {
             return;
@@ -303,13 +307,28 @@ impl TlsTable {
         }
     }
 
-    fn slot(&self, key: TlsKey) -> Option<Slot> {
+    pub(crate) fn slot(&self, key: TlsKey) -> Option<Slot> {
         self.slots.get(key.index()).map(|slot| slot.get())
     }
 
     fn set_slot(&mut self, key: TlsKey, slot: Slot) {
         if let Some(place) = self.slots.get_mut(key.index()) {
             *place = PackedSlot::new(slot);
+        }
+    }
+}
+
+impl ConnState {
+    /// Takes what the connection has in the side table; an empty entry if it has nothing.
+    pub(crate) fn take_side(&mut self, sides: &mut Places<Side>) -> Side {
+        let place = self.side.take();
+        place.and_then(|place| sides.take(place.get() - 1)).unwrap_or_default()
+    }
+
+    /// Puts an entry into the side table, unless it is empty.
+    pub(crate) fn put_side(&mut self, side: Side, sides: &mut Places<Side>) {
+        if side.tickets.is_some() || !side.message.is_empty() {
+            self.side = NonZeroU32::new(sides.insert(side) + 1);
         }
     }
 }

@@ -106,6 +106,7 @@ impl SocketTransport for TlsTransport {
             plain_bytes: opened.plain_bytes,
             incomplete_bytes: opened.incomplete_bytes,
             work_bytes: opened.cost_us as usize * WORK_BYTES_PER_US,
+            status: self.status(key),
         }
     }
 
