@@ -135,43 +135,52 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         entry.has_unread = false;
         entry.is_ready_queued = false;
         entry.peer_finished = false;
+        let mut failure_text = None;
         match std::mem::replace(&mut entry.socket, SocketState::Detached) {
             SocketState::Detached => {}
             SocketState::Connecting(fd) | SocketState::Open(fd, RecordLayer { key: None, .. }) => {
                 self.io.driver.close(fd, how);
             }
             SocketState::Open(fd, layer) => {
-                self.forget_transport(key, layer.key, reason);
+                failure_text = self.forget_transport(key, layer.key, reason);
                 self.io.driver.close(fd, how);
             }
             SocketState::Blocked(fd, queue) | SocketState::Draining(fd, queue) => {
-                self.forget_transport(key, queue.layer.key, reason);
+                failure_text = self.forget_transport(key, queue.layer.key, reason);
                 self.io.driver.close(fd, how);
             }
             SocketState::Opening(fd, handshake) => {
                 self.io.transport().handshakes.under_way -= usize::from(handshake.key.is_some());
                 self.io.transport().counters.handshake_timeouts +=
                     u64::from(reason == CloseReason::HandshakeTimeout);
-                self.forget_transport(key, handshake.key, reason);
+                failure_text = self.forget_transport(key, handshake.key, reason);
                 self.io.driver.close(fd, how);
             }
         }
         self.timers.cancel(&mut self.table, key);
         // With a new key, no event of this batch reaches the entry through the old socket.
         if let Some(key) = self.table.entries.renew(key) {
-            self.io.effects.push_back(Effect::Closed(key, reason));
+            self.io.effects.push_back(Effect::Closed(key, reason, failure_text));
         }
     }
 
-    /// Forgets the transport of a connection that is being closed.
-    fn forget_transport(&mut self, key: Key, transport: Option<TransportKey>, reason: CloseReason) {
-        let Some(transport) = transport else { return };
-        let context = self.io.transport();
+    /// Forgets the transport of a connection that is being closed. Returns what it says of its
+    /// failure.
+    fn forget_transport(
+        &mut self,
+        key: Key,
+        transport: Option<TransportKey>,
+        reason: CloseReason,
+    ) -> Option<Box<str>> {
+        let (transport, context) = (transport?, self.io.transport());
+        let mut text = None;
         if let CloseReason::TransportFailed(error) = reason {
             context.counters.failures += 1;
-            context.counters.record_timeouts += u64::from(error == TransportError::SLOW_RECORD);
+            context.counters.record_timeouts += u64::from(error == TransportError::RecordTimeout);
+            text = context.transport.failure_text(transport).map(String::into_boxed_str);
         }
         context.forget(key, transport);
+        text
     }
 
     /// Puts a socket that has just been established into its handshake.

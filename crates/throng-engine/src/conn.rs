@@ -76,6 +76,12 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.io.transport.as_ref().is_some_and(|context| context.transport.has_resumed())
     }
 
+    /// Takes what the transport says of its failure, beyond the error: in [`App::closed`] after
+    /// [`CloseReason::TransportFailed`], if there is more.
+    pub fn take_failure_text(&mut self) -> Option<Box<str>> {
+        self.io.failure_text.take()
+    }
+
     /// Returns the app's state of this connection.
     pub fn state(&mut self) -> &mut A::State {
         &mut self.entry.state

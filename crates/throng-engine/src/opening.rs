@@ -117,7 +117,9 @@ impl Handshake {
         let kept = io.part_of(key, self.has_part, buffer);
         let (received, arrival) = match io.recv(fd, &mut buffer[kept..], wants_arrival) {
             Ok((0, _)) => {
-                return Ok(Step::Close(CloseReason::TransportFailed(TransportError::CLOSED)));
+                return Ok(Step::Close(CloseReason::TransportFailed(
+                    TransportError::HandshakeClosed,
+                )));
             }
             Ok(received) => received,
             Err(Errno::AGAIN) => return Ok(Step::Wait),
@@ -277,7 +279,7 @@ impl CloseReason {
         match socket {
             _ if socket.transport_deadline() > now => None,
             SocketState::Opening(..) => Some(Self::HandshakeTimeout),
-            _ => Some(Self::TransportFailed(TransportError::SLOW_RECORD)),
+            _ => Some(Self::TransportFailed(TransportError::RecordTimeout)),
         }
     }
 }

@@ -126,7 +126,7 @@ impl RecordParts {
         let before = earlier.map_or(0, |part| part.len());
         self.held.recount(before, part.len()).map_err(|_| {
             self.forget(key);
-            TransportError::HELD_TOO_MUCH
+            TransportError::RecordsHeld
         })
     }
 

@@ -490,7 +490,11 @@ impl<D: GeneratorDriver> App<D> for Generator {
     }
 
     fn closed(&mut self, conn: &mut Conn<'_, D, Self>, reason: CloseReason) -> AfterClose {
-        if self.step(conn, Input::Closed(reason)) { AfterClose::Free } else { AfterClose::Keep }
+        let text = conn.take_failure_text();
+        match self.step(conn, Input::Closed(reason, text.as_deref())) {
+            true => AfterClose::Free,
+            false => AfterClose::Keep,
+        }
     }
 }
 

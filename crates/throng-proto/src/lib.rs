@@ -12,6 +12,7 @@ pub mod phoenix;
 mod raw;
 mod session;
 mod transport;
+mod transport_error;
 pub mod websocket;
 
 pub use held::{HeldBudget, HeldTooMuch};
@@ -19,6 +20,6 @@ pub use input::Input;
 pub use raw::Raw;
 pub use session::Session;
 pub use transport::{
-    OpenedRecords, SocketTransport, TransportError, TransportFactory, TransportKey, TransportRole,
-    TransportStatus,
+    OpenedRecords, SocketTransport, TransportFactory, TransportKey, TransportRole, TransportStatus,
 };
+pub use transport_error::TransportError;

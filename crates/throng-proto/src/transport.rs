@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use throng_base::Instant;
 
+use crate::TransportError;
+
 /// Transport of the connections of one core: encryption, and the handshake before it. A plain
 /// connection has none.
 ///
@@ -34,6 +36,13 @@ pub trait SocketTransport {
 
     /// Returns the state of a connection.
     fn status(&self, key: TransportKey) -> TransportStatus;
+
+    /// Returns more about the failure of a connection than its [`TransportError`] says, for people:
+    /// the names in a certificate, say. `None` if there is no more.
+    fn failure_text(&self, key: TransportKey) -> Option<String> {
+        let _ = key;
+        None
+    }
 
     /// Reports whether the handshake that was completed last resumed an earlier session.
     fn has_resumed(&self) -> bool {
@@ -97,21 +106,6 @@ pub enum TransportStatus {
     Finished,
     /// The connection cannot go on.
     Failed(TransportError),
-}
-
-/// Error of a transport, by its name: `unknown_record`. An alert that says so to the peer is in the
-/// out buffer already.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct TransportError(pub &'static str);
-
-impl TransportError {
-    /// The peer has closed the connection during the handshake.
-    pub const CLOSED: Self = Self("handshake_closed");
-    /// A record arrived in part, and its rest did not arrive in time.
-    pub const SLOW_RECORD: Self = Self("record_timeout");
-    /// The connections of the core hold more parts of records than they may.
-    pub const HELD_TOO_MUCH: Self = Self("records_held");
 }
 
 /// Makes the transport of each core. Clones share what the transports read, such as certificates.

@@ -394,7 +394,7 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> App<D> for ServerApp<H, 
             }
             CloseReason::HandshakeTimeout => DisconnectReason::TransportFailed,
             CloseReason::TransportFailed(error) => {
-                self.transport_errors.add(error.0, 1);
+                self.transport_errors.add(error.name(), 1);
                 DisconnectReason::TransportFailed
             }
             CloseReason::Overflow => DisconnectReason::Overflow,

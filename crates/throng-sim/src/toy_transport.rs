@@ -48,15 +48,15 @@ enum ToyRecord {
 
 impl ToyTransport {
     /// The record has another kind than any, as plain bytes have.
-    pub const UNKNOWN_RECORD: TransportError = TransportError("unknown_record");
+    pub const UNKNOWN_RECORD: TransportError = TransportError::ContentType;
     /// The record does not follow the one before it.
-    pub const OUT_OF_ORDER: TransportError = TransportError("record_out_of_order");
+    pub const OUT_OF_ORDER: TransportError = TransportError::BadRecordMac;
     /// The record is longer than a record may be.
-    pub const TOO_LONG: TransportError = TransportError("record_too_long");
+    pub const TOO_LONG: TransportError = TransportError::RecordTooLong;
     /// The record is not expected here.
-    pub const UNEXPECTED: TransportError = TransportError("record_unexpected");
+    pub const UNEXPECTED: TransportError = TransportError::UnexpectedMessage;
     /// The peer has given up.
-    pub const ALERT: TransportError = TransportError("alert");
+    pub const ALERT: TransportError = TransportError::AlertReceived;
     /// The first byte of an alert.
     pub const ALERT_BYTE: u8 = ToyRecord::Alert as u8;
     /// Work of a step of the handshake.

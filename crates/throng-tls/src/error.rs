@@ -1,6 +1,8 @@
 //! What goes wrong in a TLS connection: whose fault it is, the alert that the peer gets, and the
 //! section of the standard.
 
+use throng_proto::TransportError;
+
 use crate::alert::Alert;
 use crate::handshake::HandshakeFailure;
 
@@ -17,28 +19,28 @@ pub enum TlsError {
     #[error("the peer sent more than {0} bytes in a handshake")]
     HandshakeTooLong(usize),
     /// The key that rustls extracted is not the one of the traffic secret.
-    #[error("the keys of the handshake differ from those of its traffic secrets")]
+    #[error("{}", TransportError::KeysDiffer)]
     KeysDiffer,
     /// A record does not decrypt.
-    #[error("a record does not decrypt: it was changed, repeated or sealed with another key")]
+    #[error("{}", TransportError::BadRecordMac)]
     BadRecordMac,
     /// A record is longer than the standard allows.
-    #[error("a record is longer than the standard allows")]
+    #[error("{}", TransportError::RecordTooLong)]
     RecordTooLong,
     /// The plaintext of a record is longer than 16,384 bytes.
     #[error("the plaintext of a record is longer than 16384 bytes")]
     PlaintextTooLong,
     /// A record has another version than 3.3 in its header.
-    #[error("a record has a wrong version in its header")]
+    #[error("{}", TransportError::RecordVersion)]
     RecordVersion,
     /// The content type of a record does not exist.
-    #[error("a record has an unknown content type")]
+    #[error("{}", TransportError::ContentType)]
     UnknownContentType,
     /// A record has only padding.
-    #[error("a record has padding and no content type")]
+    #[error("{}", TransportError::NoContentType)]
     NoContentType,
     /// A record without protection arrived after the handshake.
-    #[error("a record without protection arrived after the handshake")]
+    #[error("{}", TransportError::UnprotectedRecord)]
     UnprotectedRecord,
     /// A record arrived that may not arrive now.
     #[error("{0} arrived where it may not")]
@@ -59,7 +61,7 @@ pub enum TlsError {
     #[error("more than {0} records in a row had no data")]
     IdleRecords(u8),
     /// The peer asked to negotiate anew.
-    #[error("the peer asked for a renegotiation")]
+    #[error("{}", TransportError::Renegotiation)]
     Renegotiation,
     /// The peer sent a fatal alert.
     #[error("the peer sent the alert {0}")]
@@ -68,7 +70,7 @@ pub enum TlsError {
     #[error("the key has sealed as many records as it may, and this version cannot replace it")]
     KeysExhausted,
     /// The handshake is not complete, or the connection is closed: it sends no data.
-    #[error("the connection is not open")]
+    #[error("{}", TransportError::NotOpen)]
     NotOpen,
 }
 
@@ -82,9 +84,14 @@ pub enum TlsFault {
 }
 
 impl TlsError {
+    /// Returns the cause of the failure.
+    pub fn cause(&self) -> TransportError {
+        self.row().0
+    }
+
     /// Returns the name of the failure: `bad_record_mac`.
     pub fn name(&self) -> &'static str {
-        self.row().0
+        self.cause().name()
     }
 
     /// Returns whose fault the failure is.
@@ -106,66 +113,65 @@ impl TlsError {
     /// The table of all failures.
     fn row(&self) -> Row {
         use TlsFault::{Local, Peer};
+        use TransportError as Cause;
         match self {
-            Self::NotTls(_) => Row("not_tls", Peer, None, "RFC 8446 5.1"),
-            Self::Handshake(failure) => {
-                Row(failure.cause.name(), failure.fault(), None, "RFC 8446 4")
-            }
-            Self::HandshakeTooLong(_) => Row("handshake_too_long", Peer, None, "RFC 8446 4"),
-            Self::KeysDiffer => Row("keys_differ", Local, Some(Alert::INTERNAL_ERROR), ""),
+            Self::NotTls(_) => Row(Cause::NotTls, Peer, None, "RFC 8446 5.1"),
+            Self::Handshake(failure) => Row(failure.cause, failure.fault(), None, "RFC 8446 4"),
+            Self::HandshakeTooLong(_) => Row(Cause::HandshakeTooLong, Peer, None, "RFC 8446 4"),
+            Self::KeysDiffer => Row(Cause::KeysDiffer, Local, Some(Alert::INTERNAL_ERROR), ""),
             Self::BadRecordMac => {
-                Row("bad_record_mac", Peer, Some(Alert::BAD_RECORD_MAC), "RFC 8446 5.2")
+                Row(Cause::BadRecordMac, Peer, Some(Alert::BAD_RECORD_MAC), "RFC 8446 5.2")
             }
             Self::RecordTooLong => {
-                Row("record_too_long", Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.2")
+                Row(Cause::RecordTooLong, Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.2")
             }
             Self::PlaintextTooLong => {
-                Row("plaintext_too_long", Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.4")
+                Row(Cause::PlaintextTooLong, Peer, Some(Alert::RECORD_OVERFLOW), "RFC 8446 5.4")
             }
             Self::RecordVersion => {
-                Row("record_version", Peer, Some(Alert::PROTOCOL_VERSION), "RFC 8446 5.2")
+                Row(Cause::RecordVersion, Peer, Some(Alert::PROTOCOL_VERSION), "RFC 8446 5.2")
             }
             Self::UnknownContentType => {
-                Row("content_type", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
+                Row(Cause::ContentType, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
             }
             Self::NoContentType => {
-                Row("no_content_type", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.4")
+                Row(Cause::NoContentType, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.4")
             }
             Self::UnprotectedRecord => {
-                Row("unprotected_record", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
+                Row(Cause::UnprotectedRecord, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5")
             }
             Self::Unexpected(_) => {
-                Row("unexpected_message", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 4")
+                Row(Cause::UnexpectedMessage, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 4")
             }
             Self::EmptyRecord => {
-                Row("empty_record", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+                Row(Cause::EmptyRecord, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
             }
             Self::Malformed(_) => {
-                Row("malformed_message", Peer, Some(Alert::DECODE_ERROR), "RFC 8446 6.2")
+                Row(Cause::MalformedMessage, Peer, Some(Alert::DECODE_ERROR), "RFC 8446 6.2")
             }
             Self::BadKeyUpdate => {
-                Row("bad_key_update", Peer, Some(Alert::ILLEGAL_PARAMETER), "RFC 8446 4.6.3")
+                Row(Cause::BadKeyUpdate, Peer, Some(Alert::ILLEGAL_PARAMETER), "RFC 8446 4.6.3")
             }
             Self::MessageTooLong(_) => {
-                Row("message_too_long", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+                Row(Cause::MessageTooLong, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
             }
             Self::IdleRecords(_) => {
-                Row("idle_records", Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
+                Row(Cause::IdleRecords, Peer, Some(Alert::UNEXPECTED_MESSAGE), "RFC 8446 5.1")
             }
             Self::Renegotiation => {
-                Row("renegotiation", Peer, Some(Alert::NO_RENEGOTIATION), "RFC 5246 7.2.2")
+                Row(Cause::Renegotiation, Peer, Some(Alert::NO_RENEGOTIATION), "RFC 5246 7.2.2")
             }
-            Self::AlertReceived(_) => Row("alert_received", Peer, None, "RFC 8446 6.2"),
+            Self::AlertReceived(_) => Row(Cause::AlertReceived, Peer, None, "RFC 8446 6.2"),
             Self::KeysExhausted => {
-                Row("keys_exhausted", Local, Some(Alert::CLOSE_NOTIFY), "RFC 8446 5.5")
+                Row(Cause::KeysExhausted, Local, Some(Alert::CLOSE_NOTIFY), "RFC 8446 5.5")
             }
-            Self::NotOpen => Row("not_open", Local, None, ""),
+            Self::NotOpen => Row(Cause::NotOpen, Local, None, ""),
         }
     }
 }
 
-/// Name, fault, alert and section of a failure.
-struct Row(&'static str, TlsFault, Option<Alert>, &'static str);
+/// Cause, fault, alert and section of a failure.
+struct Row(TransportError, TlsFault, Option<Alert>, &'static str);
 
 /// Returns bytes as text, with what is no printable character escaped.
 fn show(bytes: &[u8]) -> String {

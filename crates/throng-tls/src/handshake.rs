@@ -14,7 +14,7 @@ pub(crate) use self::context::{
     KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
 };
 pub(crate) use self::cost::{CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, RECORD_US, RSA_FLIGHT_US};
-pub use self::failure::{HandshakeCause, HandshakeFailure};
+pub use self::failure::HandshakeFailure;
 
 use self::backend::{Backend, Progress};
 use self::context::TrafficSecrets;

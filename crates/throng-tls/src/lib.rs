@@ -33,7 +33,7 @@ pub use config::{
 };
 pub use counters::TlsCounters;
 pub use error::{TlsError, TlsFault};
-pub use handshake::{HandshakeCause, HandshakeFailure, HandshakeReport, TlsHandshakeKind};
+pub use handshake::{HandshakeFailure, HandshakeReport, TlsHandshakeKind};
 pub use keys::CONN_BYTES;
 pub use open::OpenOutcome;
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};

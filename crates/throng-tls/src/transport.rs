@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use throng_base::Instant;
-use throng_proto::{
-    OpenedRecords, SocketTransport, TransportError, TransportKey, TransportRole, TransportStatus,
-};
+use throng_proto::{OpenedRecords, SocketTransport, TransportKey, TransportRole, TransportStatus};
 
 use crate::{
     RECORD_BYTES_MAX, TlsClientConfig, TlsError, TlsHandshakeKind, TlsKey, TlsServerConfig,
@@ -119,8 +117,16 @@ impl SocketTransport for TlsTransport {
             TlsStatus::Opening => TransportStatus::Opening,
             TlsStatus::Open => TransportStatus::Open,
             TlsStatus::Finished => TransportStatus::Finished,
-            TlsStatus::Failed(error) => TransportStatus::Failed(TransportError(error.name())),
+            TlsStatus::Failed(error) => TransportStatus::Failed(error.cause()),
         }
+    }
+
+    fn failure_text(&self, key: TransportKey) -> Option<String> {
+        let TlsStatus::Failed(error) = self.table.status(TlsKey(key.0)) else { return None };
+        Some(match error {
+            TlsError::Handshake(failure) => failure.text.clone(),
+            error => error.to_string(),
+        })
     }
 
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>) {

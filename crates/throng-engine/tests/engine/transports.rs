@@ -197,7 +197,7 @@ fn a_record_that_never_ends_is_bounded_in_time() {
             .app()
             .log
             .iter()
-            .find(|entry| entry.callback == failed(TransportError::SLOW_RECORD));
+            .find(|entry| entry.callback == failed(TransportError::RecordTimeout));
         let closed = closed.expect("the slow record ends its connection");
         let took = closed.at.since(begin);
         let timeout = CoreLimits::default().record_timeout;
@@ -223,7 +223,7 @@ fn parts_of_records_are_bounded_in_memory() {
             sim.run_for(Duration::from_millis(1));
             assert!(counters(&server).part_bytes <= limits.record_parts_bytes_max);
         }
-        let refused = failed(TransportError::HELD_TOO_MUCH);
+        let refused = failed(TransportError::RecordsHeld);
         let closed = server.borrow().app().count(|callback| *callback == refused);
         assert!((25..40).contains(&closed), "{closed}");
         assert_eq!(counters(&server).part_bytes, (40 - closed) * 800);

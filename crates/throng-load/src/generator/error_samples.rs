@@ -147,6 +147,13 @@ pub(super) fn describe_sample(
             };
             (expected.to_owned(), violation.description().to_owned())
         }
+        Sample::TlsFailure(kind, text) => {
+            let expected = match kind {
+                ErrorKind::TransportFailed => expected,
+                _ => TLS_HANDSHAKE.to_owned(),
+            };
+            (expected, format!("{} ({})", kind.got(), excerpt.word(text)))
+        }
         Sample::UpgradeViolation(violation, head) => {
             (expected, format!("{}: {}", excerpt.head(head), violation.description()))
         }
@@ -308,7 +315,7 @@ pub(super) fn describe_connect_failure(
     };
     let handshake = program.protocol().handshake.filter(|_| is_upgrade);
     let expected = match why {
-        ConnectFailure::Tls(_) => "a handshake of TLS",
+        ConnectFailure::Tls(_) => TLS_HANDSHAKE,
         _ => handshake.unwrap_or(TCP_CONNECTION),
     };
     let got = match why {
@@ -332,6 +339,9 @@ pub(super) fn describe_connect_failure(
     };
     (format!("{expected}{within}"), got)
 }
+
+/// What is expected of TLS.
+const TLS_HANDSHAKE: &str = "a handshake of TLS";
 
 /// What is expected of a value.
 const SENDABLE: &str = "a value that can be sent";

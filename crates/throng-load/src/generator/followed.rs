@@ -100,7 +100,7 @@ enum LostReason {
 impl ConnectionChange {
     /// Returns what an input itself does.
     pub(super) fn of(input: &Input<'_>) -> Self {
-        let is_closed = matches!(input, Input::Closed(_));
+        let is_closed = matches!(input, Input::Closed(..));
         Self { is_used: input.is_received(), is_closed, ..Self::default() }
     }
 

@@ -229,6 +229,8 @@ impl Recorder<'_> {
         let name = match sample {
             Sample::Timeout { .. } => ErrorName::Kind(ErrorKind::ExpectTimeout),
             Sample::Violation(violation) => ErrorName::Kind(violation_error(*violation)),
+            Sample::TlsFailure(kind @ ErrorKind::TransportFailed, _) => ErrorName::Kind(*kind),
+            Sample::TlsFailure(kind, _) => ErrorName::Connect(ConnectFailure::Tls(*kind)),
             Sample::UpgradeViolation(..) => ErrorName::Connect(ConnectFailure::Violation),
             Sample::UpgradeRefused(answer, _) => {
                 ErrorName::Connect(ConnectFailure::Http(answer.status))

@@ -293,6 +293,7 @@ impl TraceFormat<'_> {
             Sample::Violation(violation) => {
                 one(format!("  violation of the WebSocket protocol: {}", violation.description()))
             }
+            Sample::TlsFailure(_, text) => one(format!("  TLS: {}", excerpt.word(text))),
             Sample::UpgradeViolation(violation, head) => {
                 let is_http = head.starts_with(b"HTTP/");
                 let mut lines = match is_http {

@@ -35,7 +35,7 @@ use super::cues;
 use super::error::{ConnectFailure, ErrorKind, end_error, handshake_error};
 use super::loops;
 use super::outcomes;
-use super::record::Record;
+use super::record::{Record, Sample};
 use super::state::{Link, UserState, UserWait};
 use crate::program::{OnError, Op, jittered};
 use crate::protocols::MessageForm;
@@ -86,8 +86,13 @@ impl Ending {
     }
 }
 
-/// Handles the end of a connection, or of an attempt to open one.
-pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutcome {
+/// Handles the end of a connection, or of an attempt to open one. `text` is what TLS says of its
+/// failure.
+pub(crate) fn closed(
+    cx: &mut UserContext<'_>,
+    reason: CloseReason,
+    text: Option<&str>,
+) -> StepOutcome {
     let link = cx.user.set_link(Link::Uncounted);
     if link != Link::Uncounted {
         cx.count(|c| c.connected -= 1);
@@ -138,10 +143,16 @@ pub(crate) fn closed(cx: &mut UserContext<'_>, reason: CloseReason) -> StepOutco
             if is_refused_upgrade(reason) {
                 cx.count(|c| c.closed_unserved += 1);
             }
+            if let (ConnectFailure::Tls(kind), Some(text)) = (why, text) {
+                cx.sample(Sample::TlsFailure(kind, text));
+            }
             connect::fail(cx, why);
             apply_on_error(cx, UserWait::CloseAfterFailedConnect)
         }
         Ending::Lost(kind) => {
+            if let (ErrorKind::TransportFailed, Some(text)) = (kind, text) {
+                cx.sample(Sample::TlsFailure(kind, text));
+            }
             cx.count_error(error(kind));
             if matches!(kind, ErrorKind::ClosedByPeer | ErrorKind::ResetByPeer) {
                 cx.record(Record::ConnectionLost);

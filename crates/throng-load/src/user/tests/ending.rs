@@ -27,7 +27,7 @@ const ANSWER: UserWait = UserWait::Answer { matched: Packed::new(0) };
 const LINKS: [Link; 4] = [Link::Uncounted, Link::Connected, Link::HalfClosed, Link::Faulty];
 const RESET: CloseReason = CloseReason::Failed(Errno::CONN_RESET);
 const REFUSED: CloseReason = CloseReason::ConnectFailed(Errno::CONN_REFUSED);
-const BROKEN: CloseReason = CloseReason::TransportFailed(TransportError("bad_record"));
+const BROKEN: CloseReason = CloseReason::TransportFailed(TransportError::BadRecordMac);
 const ALL_REASONS: [CloseReason; 8] = [
     CloseReason::Requested,
     CloseReason::Finished,

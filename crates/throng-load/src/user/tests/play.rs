@@ -220,7 +220,7 @@ impl Play {
             "deadline" => Input::Deadline,
             "closed" => {
                 self.socket = SocketStatus::Absent;
-                Input::Closed(close_reason(rest))
+                Input::Closed(close_reason(rest), None)
             }
             "another-comes" => {
                 self.waiters.arrive(0, OWN_INDEX + 1, now);
