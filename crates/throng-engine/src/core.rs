@@ -187,6 +187,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.receive(key, ready.finished || ready.error);
                 }
             }
+            SocketState::Draining(_, queue) if queue.after_flush.is_linger() => self.linger(key),
             SocketState::Draining(..) => self.cx.resume(key),
             SocketState::Detached => {}
         }
@@ -469,9 +470,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         if may_be_due && wanted.moment() <= now {
             entry.deadline = PackedDeadline::NEVER;
             if entry.socket.is_draining() {
-                self.cx.io.counters.pending_overflows += 1;
-                let reason = CloseReason::Overflow;
-                return self.cx.close_now(key, reason, SocketClose::Reset);
+                return self.drain_timed_out(key);
             }
             self.call(key, A::deadline);
         }

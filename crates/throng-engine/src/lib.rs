@@ -31,6 +31,7 @@ mod entry;
 mod handshake;
 mod io;
 mod limits;
+mod linger;
 mod observe;
 mod opening;
 mod record_layer;

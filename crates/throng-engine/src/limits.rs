@@ -12,6 +12,10 @@ pub struct CoreLimits {
     pub pending_bytes_max: usize,
     /// Time that a closing connection has to deliver the bytes that wait. Default 5 s.
     pub drain_timeout: Duration,
+    /// Time that the peer of a failed transport has to read why, and to close. Default 1 s.
+    pub linger_timeout: Duration,
+    /// Bytes of such a peer that are received and discarded meanwhile. Default 256 KiB.
+    pub linger_bytes_max: usize,
     /// Size of the core's one receive buffer. Default 64 KiB.
     pub receive_bytes: usize,
     /// Work for one connection at a time, in bytes of input of the same cost: an event costs 1 KiB
@@ -41,6 +45,8 @@ impl Default for CoreLimits {
         Self {
             pending_bytes_max: 1 << 20,
             drain_timeout: Duration::from_secs(5),
+            linger_timeout: Duration::from_secs(1),
+            linger_bytes_max: 256 << 10,
             receive_bytes: 64 << 10,
             connection_work_bytes_max: 256 << 10,
             turn_work_bytes_max: 4 << 20,

@@ -21,6 +21,8 @@ enum Step {
     GoOn { is_short: bool },
     /// The connection is open, and plaintext may have arrived behind the handshake.
     Open { transport: TransportKey, opened: OpenedRecords, arrival: Arrival, is_short: bool },
+    /// The handshake has failed. The alert that says so is sent.
+    Fail(TransportError),
     /// The connection is closed.
     Close(CloseReason),
 }
@@ -117,9 +119,7 @@ impl Handshake {
         let kept = io.part_of(key, self.has_part, buffer);
         let (received, arrival) = match io.recv(fd, &mut buffer[kept..], wants_arrival) {
             Ok((0, _)) => {
-                return Ok(Step::Close(CloseReason::TransportFailed(
-                    TransportError::HandshakeClosed,
-                )));
+                return Ok(Step::Fail(TransportError::HandshakeClosed));
             }
             Ok(received) => received,
             Err(Errno::AGAIN) => return Ok(Step::Wait),
@@ -144,7 +144,7 @@ impl Handshake {
             TransportStatus::Open | TransportStatus::Finished => {
                 Step::Open { transport, opened, arrival, is_short }
             }
-            TransportStatus::Failed(error) => Step::Close(CloseReason::TransportFailed(error)),
+            TransportStatus::Failed(error) => Step::Fail(error),
         })
     }
 }
@@ -196,6 +196,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     }
                     return;
                 }
+                Ok(Step::Fail(error)) => return self.close_failed(key, error),
                 Ok(Step::Close(reason)) => {
                     return self.cx.close_now(key, reason, SocketClose::Finish);
                 }

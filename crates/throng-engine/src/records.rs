@@ -68,10 +68,7 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                     self.call(key, A::finished);
                 }
             }
-            TransportStatus::Failed(error) => {
-                let reason = CloseReason::TransportFailed(error);
-                self.cx.close_now(key, reason, SocketClose::Finish);
-            }
+            TransportStatus::Failed(error) => self.close_failed(key, error),
         }
         true
     }

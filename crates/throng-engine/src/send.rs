@@ -134,7 +134,7 @@ impl<F, S, T> Entry<F, S, T> {
         match queue.after_flush {
             AfterFlush::Close(reason) => return Ok(Some(reason)),
             AfterFlush::Finish => io.driver.finish(fd).map_err(SendError::Socket)?,
-            AfterFlush::GoOn => {}
+            AfterFlush::GoOn | AfterFlush::Linger { .. } => {}
         }
         if let SocketState::Blocked(fd, queue) =
             std::mem::replace(&mut self.socket, SocketState::Detached)
@@ -256,7 +256,7 @@ pub(crate) fn send<D: Sockets>(
 }
 
 /// Sends queued bytes until the kernel takes no more. Returns true when the queue is empty.
-fn empty_queue<D: Sockets>(
+pub(crate) fn empty_queue<D: Sockets>(
     fd: &D::Fd,
     io: &mut CoreIo<D>,
     key: Key,

@@ -48,6 +48,15 @@ pub(crate) enum AfterFlush {
     Finish,
     /// The connection is closed, for this reason.
     Close(CloseReason),
+    /// The sending direction is shut down, and up to so many bytes of the peer are discarded before
+    /// the connection is closed, for this reason.
+    Linger { reason: CloseReason, bytes_left: usize },
+}
+
+impl AfterFlush {
+    pub(crate) const fn is_linger(self) -> bool {
+        matches!(self, Self::Linger { .. })
+    }
 }
 
 /// Outcome of queueing frames that the kernel did not take at once.

@@ -35,6 +35,9 @@ pub struct TransportCounters {
     pub record_timeouts: u64,
     /// Open connections whose peer finished sending without the transport's word that it would.
     pub truncated: u64,
+    /// Failed connections whose peer did not close within `linger_timeout`, or sent more than
+    /// `linger_bytes_max` meanwhile.
+    pub linger_limits: u64,
     /// Gauge: handshakes that are under way.
     pub under_way: usize,
     /// Gauge: bytes of records that have arrived in part.

@@ -35,6 +35,7 @@ mod refuse;
 mod resume;
 mod run;
 mod serve;
+mod serve_alerts;
 mod serve_tls;
 mod setup;
 mod statuses;

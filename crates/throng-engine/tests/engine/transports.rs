@@ -130,6 +130,11 @@ fn a_peer_that_speaks_plain_is_closed_with_a_reason_and_hears_it() {
             assert_eq!(peers.send_raw(peer, b"GET / HTTP/1.1\r\n\r\n"), Ok(18));
         }
         sim.run_for(Duration::from_millis(10));
+        for peer in [before, behind] {
+            assert_alert(&mut peers, &peer);
+            peers.close(peer, SocketClose::Finish);
+        }
+        sim.run_for(Duration::from_millis(10));
         let app = server.borrow();
         let closed = failed(ToyTransport::UNKNOWN_RECORD);
         let hi = Callback::Event(b"hi".to_vec());
@@ -137,16 +142,63 @@ fn a_peer_that_speaks_plain_is_closed_with_a_reason_and_hears_it() {
         assert!(of_both.contains(&vec![closed.clone()]), "{of_both:?}");
         assert!(of_both.contains(&vec![Callback::Opened, hi, closed]), "{of_both:?}");
         drop(app);
-        assert_eq!(counters(&server).failures, 2);
+        assert_eq!((counters(&server).failures, counters(&server).linger_limits), (2, 0));
+    });
+}
+
+/// Asserts that an alert has arrived, and FIN behind it.
+#[track_caller]
+fn assert_alert(peers: &mut SimPeers, peer: &PeerSocket) {
+    let mut alert = [0; 100];
+    let received = peers.recv_raw(peer, &mut alert);
+    let expected = (Ok(ToyTransport::HEADER_BYTES), ToyTransport::ALERT_BYTE);
+    assert_eq!((received, alert[0]), expected);
+    assert_eq!(peers.recv_raw(peer, &mut alert), Ok(0));
+}
+
+#[test]
+fn an_alert_reaches_a_peer_that_has_sent_more_and_goes_on_sending() {
+    check(20, |sim| {
+        let (server, mut peers) = start(sim, CoreLimits::default());
+        let before = peers.connect(&to_server()).unwrap();
+        let behind = open_peer(sim, &mut peers);
         for peer in [before, behind] {
-            let mut alert = [0; 100];
-            let received = peers.recv_raw(&peer, &mut alert).unwrap();
-            assert_eq!(
-                (received, alert[0]),
-                (ToyTransport::HEADER_BYTES, ToyTransport::ALERT_BYTE)
-            );
+            // The first bytes of them are no record.
+            for _ in 0..20 {
+                let _ = peers.send_raw(&peer, &[b'x'; 3_000]);
+                sim.run_for(Duration::from_millis(2));
+            }
+            sim.run_for(Duration::from_millis(10));
+            assert_alert(&mut peers, &peer);
             peers.close(peer, SocketClose::Finish);
         }
+        sim.run_for(Duration::from_millis(10));
+        let counters = counters(&server);
+        assert_eq!((counters.failures, counters.under_way, counters.linger_limits), (2, 0, 0));
+        assert_eq!(server.borrow_mut().cx().counters().pending_bytes, 0);
+    });
+}
+
+#[test]
+fn a_peer_that_does_not_close_after_an_alert_is_bounded_in_time_and_bytes() {
+    check(5, |sim| {
+        let (server, mut peers) = start(sim, CoreLimits::default());
+        let [silent, loud] = [(); 2].map(|()| peers.connect(&to_server()).unwrap());
+        sim.run_for(Duration::from_millis(10));
+        let begin = sim.now();
+        assert_eq!(peers.send_raw(&silent, b"no record"), Ok(9));
+        let failed = |server: &Server| counters(server).failures;
+        while failed(&server) == 0 {
+            let _ = peers.send_raw(&loud, &[b'x'; 10_000]);
+            sim.run_for(Duration::from_millis(1));
+        }
+        let timeout = CoreLimits::default().linger_timeout;
+        assert!(sim.now().since(begin) < timeout, "256 KiB are enough");
+        assert_eq!(counters(&server).linger_limits, 1);
+        sim.run_for((begin + timeout + Duration::from_secs(1)).since(sim.now()));
+        assert_eq!((failed(&server), counters(&server).linger_limits), (2, 2));
+        peers.close(silent, SocketClose::Finish);
+        peers.close(loud, SocketClose::Finish);
     });
 }
 
@@ -164,12 +216,12 @@ fn a_record_that_arrives_twice_or_changed_closes_the_connection() {
             }
             peers.send_raw(&peer, &record).unwrap();
             sim.run_for(Duration::from_millis(10));
+            peers.close(peer, SocketClose::Reset);
+            sim.run_for(Duration::from_millis(10));
             // What arrived before is read.
             let app = server.borrow();
             assert_eq!(app.app().bytes_of(id as u32), b"hione");
             assert_eq!(app.app().callbacks_of(id as u32).last(), Some(&failed(*error)));
-            drop(app);
-            peers.close(peer, SocketClose::Reset);
         }
     });
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use throng_load::run::{LoadOptions, LoadPlan, RunningLoad};
 use throng_load::scenario::Scenario;
-use throng_measure::{EarlyClose, LoadInterval, OperationTimes};
+use throng_measure::{EarlyClose, LoadInterval, OperationTimes, RunEventKind};
 
 /// Longer than any run here takes, even on a busy machine.
 pub(crate) const RUN_TIMEOUT: Duration = Duration::from_secs(300);
@@ -16,6 +16,7 @@ pub(crate) struct Run {
     pub(crate) last: LoadInterval,
     pub(crate) times: OperationTimes,
     pub(crate) early_closes: Vec<EarlyClose>,
+    pub(crate) events: Vec<RunEventKind>,
     pub(crate) took: Duration,
 }
 
@@ -69,8 +70,9 @@ pub(crate) fn run_scenario(scenario: &Scenario, options: &LoadOptions) -> Run {
         }
         assert!(begun.elapsed() < RUN_TIMEOUT, "{:?}", interval.counters);
     };
+    let events = load.events();
     assert!(load.join());
-    Run { last, times, early_closes, took: begun.elapsed() }
+    Run { last, times, early_closes, events, took: begun.elapsed() }
 }
 
 pub(crate) fn answer_after(mut stream: TcpStream, delay: Duration) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
-use throng_measure::{ErrorKind, Operation};
+use throng_measure::{ErrorKind, Operation, RunEventKind};
 use throng_tls::SelfSigned;
 
 use crate::foreign::ForeignServer;
@@ -128,7 +128,14 @@ fn each_wrong_certificate_has_its_kind_of_error() {
     let (own, other) = (certificate.path("cert.pem"), Certificate::of(&["127.0.0.1"]));
     let user = "[connect, close]";
     let other_name = format!("{{ca: {own}, server_name: other.example}}");
-    assert_all_fail(&run(&target, &other_name, user), ErrorKind::TlsWrongName);
+    let wrong_name = run(&target, &other_name, user);
+    assert_all_fail(&wrong_name, ErrorKind::TlsWrongName);
+    // The first error of the kind says which name was asked for.
+    let [RunEventKind::FirstError(first)] = &wrong_name.events[..] else {
+        panic!("{:?}", wrong_name.events)
+    };
+    assert_eq!((&*first.kind, &*first.expected), ("tls_wrong_name", "a handshake of TLS"));
+    assert!(first.got.contains("not valid for name \"other.example\""), "{first}");
     let other_ca = format!("{{ca: {}}}", other.path("cert.pem"));
     assert_all_fail(&run(&target, &other_ca, user), ErrorKind::TlsUnknownIssuer);
     let unverified = run(&target, "{verify: none, server_name: other.example}", user);
