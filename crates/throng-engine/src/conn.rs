@@ -73,7 +73,7 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Reports whether the handshake of the core's transport that was completed last resumed an
     /// earlier session: in [`App::opened`], that of this connection.
     pub fn has_resumed(&self) -> bool {
-        self.io.transport.as_ref().is_some_and(|context| context.transport.has_resumed())
+        self.io.transport.as_ref().is_some_and(|context| context.has_resumed)
     }
 
     /// Takes what the transport says of its failure, beyond the error: in [`App::closed`] after

@@ -267,6 +267,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         let context = self.io.transport();
         context.handshakes.under_way -= 1;
         context.counters.opened += 1;
+        context.counters.resumed += u64::from(opened.has_resumed);
+        context.has_resumed = opened.has_resumed;
         if handshake.unsent.is_empty() {
             return Ok(());
         }

@@ -14,6 +14,8 @@ pub(crate) struct TransportContext {
     /// Records of the present send, and the transport's own answers to what was received.
     pub(crate) sealed: Vec<u8>,
     parts: RecordParts,
+    /// Whether the handshake that was completed last resumed an earlier session.
+    pub(crate) has_resumed: bool,
     pub(crate) handshakes: HandshakeQueues,
     pub(crate) counters: TransportCounters,
 }
@@ -33,11 +35,11 @@ pub struct TransportCounters {
     pub failures: u64,
     /// Connections closed because a record exceeded `record_timeout`; they are failures too.
     pub record_timeouts: u64,
-    /// Open connections whose peer finished sending without the transport's word that it would.
-    pub truncated: u64,
     /// Failed connections whose peer did not close within `linger_timeout`, or sent more than
     /// `linger_bytes_max` meanwhile.
     pub linger_limits: u64,
+    /// Open connections whose peer finished sending without the transport's word that it would.
+    pub truncated: u64,
     /// Gauge: handshakes that are under way.
     pub under_way: usize,
     /// Gauge: bytes of records that have arrived in part.
@@ -70,6 +72,7 @@ impl TransportContext {
                 parts: HashMap::new(),
                 held: HeldBudget::new(limits.record_parts_bytes_max),
             },
+            has_resumed: false,
             handshakes: HandshakeQueues {
                 under_way: 0,
                 waiting: VecDeque::new(),
@@ -83,7 +86,6 @@ impl TransportContext {
     /// Returns the counters, gauges included.
     pub(crate) fn counters(&self) -> TransportCounters {
         TransportCounters {
-            resumed: self.transport.resumed(),
             under_way: self.handshakes.under_way,
             part_bytes: self.parts.held.used_bytes(),
             ..self.counters

@@ -44,11 +44,6 @@ pub trait SocketTransport {
         None
     }
 
-    /// Reports whether the handshake that was completed last resumed an earlier session.
-    fn has_resumed(&self) -> bool {
-        false
-    }
-
     /// Seals `plain`, and appends the records to `out`. After [`Self::finish`] the caller's socket
     /// refuses them.
     fn seal(&mut self, key: TransportKey, plain: &[u8], out: &mut Vec<u8>);
@@ -59,11 +54,6 @@ pub trait SocketTransport {
 
     /// Forgets a connection whose socket is closed. Its key is free.
     fn forget(&mut self, key: TransportKey);
-
-    /// Returns how many handshakes have resumed an earlier session.
-    fn resumed(&self) -> u64 {
-        0
-    }
 }
 
 /// Role of this process in a handshake.
@@ -92,6 +82,8 @@ pub struct OpenedRecords {
     pub work_bytes: usize,
     /// State of the connection then.
     pub status: TransportStatus,
+    /// The handshake was completed, and it resumed an earlier session.
+    pub has_resumed: bool,
 }
 
 /// State of a connection's transport.

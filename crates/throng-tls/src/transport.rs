@@ -15,8 +15,6 @@ pub struct TlsTransport {
     table: TlsTable,
     server: Option<TlsServerConfig>,
     client: Option<(TlsClientConfig, SessionOffers)>,
-    /// Whether the handshake that was completed last resumed a session.
-    has_resumed: bool,
 }
 
 /// Which connections offer a session, if there is one.
@@ -41,7 +39,7 @@ impl SessionOffers {
 impl TlsTransport {
     /// Creates the transport of a core. `unix_at_zero` is the time of Unix at [`Instant::ZERO`].
     pub fn new(unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), server: None, client: None, has_resumed: false }
+        Self { table: TlsTable::new(unix_at_zero), server: None, client: None }
     }
 
     /// Accepts connections with this configuration.
@@ -90,9 +88,6 @@ impl SocketTransport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
-        if let Some(established) = &opened.established {
-            self.has_resumed = established.kind == TlsHandshakeKind::Resumed;
-        }
         if opened.plain_bytes == 0
             && self.server.is_some()
             && let TlsStatus::Failed(TlsError::NotTls(begin)) = self.table.status(TlsKey(key.0))
@@ -105,11 +100,10 @@ impl SocketTransport for TlsTransport {
             incomplete_bytes: opened.incomplete_bytes,
             work_bytes: opened.cost_us as usize * WORK_BYTES_PER_US,
             status: self.status(key),
+            has_resumed: opened
+                .established
+                .is_some_and(|established| established.kind == TlsHandshakeKind::Resumed),
         }
-    }
-
-    fn has_resumed(&self) -> bool {
-        self.has_resumed
     }
 
     fn status(&self, key: TransportKey) -> TransportStatus {
@@ -140,10 +134,6 @@ impl SocketTransport for TlsTransport {
 
     fn forget(&mut self, key: TransportKey) {
         self.table.forget(TlsKey(key.0));
-    }
-
-    fn resumed(&self) -> u64 {
-        self.table.counters().handshakes_resumed
     }
 }
 
