@@ -19,7 +19,7 @@ pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>,
         return Ok(None);
     }
     let options = scenario.tls.options(&scenario.target);
-    let checked = TlsClientConfig::new(&options).map_err(|error| {
+    let config = TlsClientConfig::new(&options).map_err(|error| {
         LoadError::Options(format!("cannot reach {} over TLS: {error}", scenario.target))
     })?;
     let resume_share = scenario.tls.resume_share();
@@ -27,10 +27,8 @@ pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>,
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let unix_at_zero = unix.saturating_sub(since_zero);
     let make = move |_core| {
-        // Each core has a configuration of its own, unless the machine's authorities have just
-        // become unreadable.
-        let config = TlsClientConfig::new(&options).unwrap_or_else(|_| checked.clone());
-        Box::new(TlsTransport::new(unix_at_zero).with_client(config, resume_share)) as _
+        let of_core = config.for_other_core();
+        Box::new(TlsTransport::new(unix_at_zero).with_client(of_core, resume_share)) as _
     };
     Ok(Some(TransportFactory::new(make)))
 }

@@ -115,13 +115,22 @@ impl TlsClientConfig {
                 )))
             }
         };
-        let tickets = TicketPool::new(options.tickets_max);
         rustls.alpn_protocols.clone_from(&options.alpn);
         rustls.enable_secret_extraction = true;
         rustls.key_log = Arc::new(SecretCatcher { sink: options.key_log.clone() });
-        rustls.resumption = Resumption::store(Arc::new(PoolStore(tickets.clone())))
-            .tls12_resumption(Tls12Resumption::SessionIdOrTickets);
+        let tickets = TicketPool::new(options.tickets_max);
+        rustls.resumption = resumption(&tickets);
         Ok(Self { rustls: Arc::new(rustls), server_name, tickets })
+    }
+
+    /// Returns the configuration of another core, with an empty pool of tickets of its own. Nothing
+    /// is read again: the cores share what was read.
+    #[must_use]
+    pub fn for_other_core(&self) -> Self {
+        let tickets = TicketPool::new(self.tickets.tickets_max());
+        let mut rustls = ClientConfig::clone(&self.rustls);
+        rustls.resumption = resumption(&tickets);
+        Self { rustls: Arc::new(rustls), tickets, ..self.clone() }
     }
 
     /// Returns the tickets of this configuration.
@@ -133,6 +142,12 @@ impl TlsClientConfig {
     pub fn has_session(&self) -> bool {
         self.tickets.has_session(&self.server_name)
     }
+}
+
+/// Returns the use of a pool of tickets.
+fn resumption(tickets: &TicketPool) -> Resumption {
+    Resumption::store(Arc::new(PoolStore(tickets.clone())))
+        .tls12_resumption(Tls12Resumption::SessionIdOrTickets)
 }
 
 /// Returns the authorities of the machine. Those that cannot be read are left out, as browsers do.

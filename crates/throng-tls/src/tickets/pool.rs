@@ -39,6 +39,11 @@ impl TicketPool {
         Self(Arc::new(Mutex::new(pool)))
     }
 
+    /// Returns the most tickets of TLS 1.3.
+    pub(crate) fn tickets_max(&self) -> usize {
+        self.pool().tickets_max
+    }
+
     /// Returns the number of tickets of TLS 1.3.
     pub fn len(&self) -> usize {
         self.pool().tickets

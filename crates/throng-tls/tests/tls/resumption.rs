@@ -123,3 +123,23 @@ fn a_ticket_that_arrives_late_is_not_kept() {
         assert_eq!(client.table.counters().tickets_received, tickets);
     }
 }
+
+#[test]
+fn the_configurations_of_two_cores_share_no_tickets() {
+    for version in VERSIONS {
+        let mut options = options_with_tickets();
+        options.client.max = version;
+        let (one, server_config) = (options.client(), options.server());
+        let another = one.for_other_core();
+        for (config, kind) in [
+            (&one, TlsHandshakeKind::Full),
+            (&another, TlsHandshakeKind::Full),
+            (&another, TlsHandshakeKind::Resumed),
+            (&one, TlsHandshakeKind::Resumed),
+        ] {
+            let mut client = Ours::client(config, true);
+            exchange(&mut client, &mut Ours::server(&server_config), usize::MAX);
+            assert_eq!(client.kind(), kind, "{version:?}");
+        }
+    }
+}
