@@ -263,45 +263,18 @@ pub(crate) fn empty_queue<D: Sockets>(
     queue: &mut SendQueue,
 ) -> Result<bool, SendError> {
     loop {
-        if let Some(transport) = queue.layer.key {
-            match empty_sealed(fd, io, key, queue) {
-                Ok(true) => {}
-                ended => return ended.map_err(SendError::Socket),
-            }
+        if queue.sealed.is_empty() {
             let made = queue.fill_from_source().map_err(|SourcePanic| SendError::SourcePanic)?;
             io.counters.pending_bytes += made as u64;
             if queue.is_empty() {
                 return Ok(true);
             }
-            seal_next(io, transport, queue);
-            continue;
-        }
-        let made = queue.fill_from_source().map_err(|SourcePanic| SendError::SourcePanic)?;
-        io.counters.pending_bytes += made as u64;
-        if queue.is_empty() {
-            return Ok(true);
-        }
-        // The out buffer is empty here, so it can join small segments.
-        let chunk = queue.chunk(&mut io.out);
-        let (length, sent) = (chunk.len(), io.driver.send(fd, chunk));
-        io.out.clear();
-        match sent {
-            Ok(taken) => {
-                queue.advance(taken);
-                if taken > 0 {
-                    queue.taken_at = io.now;
-                }
-                io.counters.bytes_sent += taken as u64;
-                io.counters.pending_bytes -= taken as u64;
-                io.count_sent(key, taken);
-                if taken < length {
-                    return Ok(false);
-                }
+            if let Some(transport) = queue.layer.key {
+                seal_next(io, transport, queue);
             }
-            Err(Errno::AGAIN) => return Ok(false),
-            // The driver reports room only once, so try again now.
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(SendError::Socket(errno)),
+        }
+        if !send_front(fd, io, key, queue).map_err(SendError::Socket)? {
+            return Ok(false);
         }
     }
 }
@@ -322,36 +295,44 @@ fn seal_next<D: Sockets>(io: &mut CoreIo<D>, transport: TransportKey, queue: &mu
     queue.advance(length);
 }
 
-/// Sends the sealed bytes at the front of the queue until the kernel takes no more. Returns true
-/// when none is left.
-fn empty_sealed<D: Sockets>(
+/// Sends the bytes at the front of the queue by one call. Returns true if the kernel took them all.
+fn send_front<D: Sockets>(
     fd: &D::Fd,
     io: &mut CoreIo<D>,
     key: Key,
     queue: &mut SendQueue,
 ) -> Result<bool, Errno> {
-    while !queue.sealed.is_empty() {
-        let (length, sent) = (queue.sealed.len(), io.driver.send(fd, &queue.sealed));
-        match sent {
-            Ok(taken) => {
-                if taken > 0 {
-                    queue.taken_at = io.now;
-                }
-                io.counters.bytes_sent += taken as u64;
-                io.counters.pending_bytes -= taken as u64;
-                io.count_sent(key, taken);
-                if taken < length {
-                    // It waits: it takes no more memory than it needs.
-                    queue.sealed = queue.sealed[taken..].to_vec();
-                    return Ok(false);
-                }
-                queue.sealed.clear();
-                io.transport().sealed = std::mem::take(&mut queue.sealed);
-            }
+    loop {
+        // Over a transport, only what is sealed leaves. The out buffer is empty here, so small
+        // segments can be joined there.
+        let bytes = match queue.layer.key {
+            Some(_) => &queue.sealed[..],
+            None => queue.chunk(&mut io.out),
+        };
+        let (length, sent) = (bytes.len(), io.driver.send(fd, bytes));
+        io.out.clear();
+        let taken = match sent {
+            Ok(taken) => taken,
             Err(Errno::AGAIN) => return Ok(false),
-            Err(Errno::INTR) => {}
+            // The driver reports room only once, so try again now.
+            Err(Errno::INTR) => continue,
             Err(errno) => return Err(errno),
+        };
+        if taken > 0 {
+            queue.taken_at = io.now;
         }
+        io.counters.bytes_sent += taken as u64;
+        io.counters.pending_bytes -= taken as u64;
+        io.count_sent(key, taken);
+        if queue.layer.key.is_none() {
+            queue.advance(taken);
+        } else if taken < length {
+            // It waits: it takes no more memory than it needs.
+            queue.sealed = queue.sealed[taken..].to_vec();
+        } else {
+            queue.sealed.clear();
+            io.transport().sealed = std::mem::take(&mut queue.sealed);
+        }
+        return Ok(taken == length);
     }
-    Ok(true)
 }
