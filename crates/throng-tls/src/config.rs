@@ -6,13 +6,12 @@
 mod certificate;
 mod client;
 mod error;
-mod named_certificate;
 mod pem;
 #[cfg(feature = "self-signed")]
 pub(crate) mod self_signed;
 mod server;
+mod server_verifier;
 mod validity;
-mod verify_none;
 mod versions;
 
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};

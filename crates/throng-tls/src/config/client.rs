@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
+use rustls::client::{Resumption, Tls12Resumption};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 
 use super::certificate::certified_key;
-use super::named_certificate::NamedCertificates;
 use super::server::{CertifiedPair, refused, roots};
-use super::verify_none::VerifyNone;
+use super::server_verifier::ServerVerifier;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
@@ -87,25 +85,20 @@ impl TlsClientConfig {
         let server_name = ServerName::try_from(name)
             .map_err(|_| TlsConfigError::BadName { name: options.server_name.clone() })?;
         let provider = provider(&options.suites);
-        let verifier: Arc<dyn ServerCertVerifier> = match &options.trust {
-            TrustAnchors::Unverified => Arc::new(VerifyNone(provider.clone())),
-            trust => {
-                let (roots, named) = match trust {
-                    TrustAnchors::File(file) => (roots(file)?, file.certificates()?),
-                    _ => (system_roots()?, Vec::new()),
-                };
-                let authorities =
-                    WebPkiServerVerifier::builder_with_provider(roots, provider.clone())
-                        .build()
-                        .map_err(|error| TlsConfigError::Refused(error.to_string()))?;
-                Arc::new(NamedCertificates { authorities, named })
+        let verifier = match &options.trust {
+            TrustAnchors::Unverified => ServerVerifier::believing_all(provider.clone()),
+            TrustAnchors::File(file) => {
+                ServerVerifier::new(provider.clone(), roots(file)?, file.certificates()?)?
+            }
+            TrustAnchors::System => {
+                ServerVerifier::new(provider.clone(), system_roots()?, Vec::new())?
             }
         };
         let builder = ClientConfig::builder_with_details(provider, Arc::new(StepClock))
             .with_protocol_versions(&versions(options.min, options.max, &options.suites)?)
             .map_err(refused)?
             .dangerous()
-            .with_custom_certificate_verifier(verifier);
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let mut rustls = match &options.certificate {
             None => builder.with_no_client_auth(),
             Some(pair) => {
