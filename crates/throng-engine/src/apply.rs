@@ -160,7 +160,8 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         self.timers.cancel(&mut self.table, key);
         // With a new key, no event of this batch reaches the entry through the old socket.
         if let Some(key) = self.table.entries.renew(key) {
-            self.io.effects.push_back(Effect::Closed(key, reason, failure_text));
+            self.io.effects.push_back(Effect::Closed(key, reason));
+            self.io.failure_texts.extend(failure_text.map(|text| (key, text)));
         }
     }
 

@@ -79,7 +79,8 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
     /// Takes what the transport says of its failure, beyond the error: in [`App::closed`] after
     /// [`CloseReason::TransportFailed`], if there is more.
     pub fn take_failure_text(&mut self) -> Option<Box<str>> {
-        self.io.failure_text.take()
+        let at = self.io.failure_texts.iter().position(|(of, _)| *of == self.key)?;
+        Some(self.io.failure_texts.swap_remove(at).1)
     }
 
     /// Returns the app's state of this connection.

@@ -361,10 +361,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 Effect::Notified(key) => self.call(key, A::notified),
                 Effect::Drained(key) => self.call(key, A::drained),
                 Effect::Close(key, reason, how) => self.cx.close_drained(key, reason, how),
-                Effect::Closed(key, reason, text) => {
-                    self.cx.io.failure_text = text;
+                Effect::Closed(key, reason) => {
                     self.closed(key, reason);
-                    self.cx.io.failure_text = None;
+                    self.cx.io.failure_texts.retain(|(of, _)| *of != key);
                 }
             }
         }

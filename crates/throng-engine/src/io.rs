@@ -30,8 +30,8 @@ pub(crate) struct CoreIo<D> {
     pub(crate) budget: Budget,
     /// Arrival of the bytes from which the present event was read.
     pub(crate) arrival: Arrival,
-    /// What the transport says of the failure that the present event reports.
-    pub(crate) failure_text: Option<Box<str>>,
+    /// What the transport says of its failure, until the app learns of the close.
+    pub(crate) failure_texts: Vec<(Key, Box<str>)>,
     pub(crate) counters: CoreCounters,
     /// What is counted while the core is observed.
     pub(crate) activity: Option<Box<Activity>>,
@@ -48,8 +48,7 @@ pub(crate) enum Effect {
     Notified(Key),
     Drained(Key),
     Close(Key, CloseReason, SocketClose),
-    /// The text is what the transport says of its failure.
-    Closed(Key, CloseReason, Option<Box<str>>),
+    Closed(Key, CloseReason),
 }
 
 impl<D: Sockets> CoreIo<D> {
@@ -63,7 +62,7 @@ impl<D: Sockets> CoreIo<D> {
             backlog: InputBacklog::default(),
             budget: Budget::new(limits.turn_work_bytes_max),
             arrival: Arrival::Unknown,
-            failure_text: None,
+            failure_texts: Vec::new(),
             counters: CoreCounters::default(),
             activity: None,
             limits,
