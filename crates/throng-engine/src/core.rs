@@ -74,6 +74,8 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         counters.turns += 1;
         counters.events += self.events.len() as u64;
         self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
+        // Those that wait since an earlier turn come first, so none of them waits for ever.
+        self.continue_handshakes();
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             self.handle(event);
@@ -389,7 +391,6 @@ impl<D: Driver, A: App<D>> Core<D, A> {
         // A new budget: this turn's events cannot use up the work of connections that wait since
         // the last turn.
         self.cx.io.budget = Budget::new(self.cx.io.limits.turn_work_bytes_max);
-        self.continue_handshakes();
         for _ in 0..self.cx.io.ready.len() {
             if self.cx.io.budget.is_spent() {
                 return;

@@ -341,3 +341,42 @@ impl TlsKey {
 
 /// Time for which a client waits for a ticket: what reads it has ten times the bytes of its keys.
 const TICKET_WAIT: Duration = Duration::from_secs(2);
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::key_schedule::SECRET_BYTES_MAX;
+    use crate::keys::{HalfMaterial, KeyMaterial};
+    use crate::suite::Suite;
+
+    /// TLS 1.2 has no key updates, which TLS 1.3 sends before a limit is reached.
+    #[test]
+    fn a_key_of_tls_1_2_that_may_seal_no_more_ends_its_connection() {
+        let half = || HalfMaterial {
+            secret: Zeroizing::new([0; SECRET_BYTES_MAX]),
+            key: Zeroizing::new([1; 32]),
+            iv: [2; 12],
+            seq: 0,
+        };
+        let suite = Suite::Tls12Aes128;
+        let agreed = KeyMaterial { suite, send: half(), receive: half() };
+        let mut table = TlsTable::new(Duration::ZERO);
+        let at = table.small.insert(SmallKeys::new(&agreed, true));
+        let key = table.slots.insert(PackedSlot::new(Slot::Small(at)));
+        let key = TlsKey(NonZeroU32::MIN.saturating_add(key));
+        let keys = table.open_conn(key).unwrap().keys;
+        keys.half(Way::Send).set_records(suite.records_max() - 1);
+        let mut out = Vec::new();
+        assert_eq!(table.seal(key, [&b"last"[..]], &mut out), Ok(()));
+        assert_eq!(table.status(key), TlsStatus::Open);
+        out.clear();
+        assert_eq!(table.seal(key, [&b"next"[..]], &mut out), Err(TlsError::KeysExhausted));
+        assert_eq!(out[0], ContentType::Alert as u8, "the peer is told, and nothing else is sent");
+        assert_eq!(table.status(key), TlsStatus::Failed(&TlsError::KeysExhausted));
+        out.clear();
+        assert_eq!(table.seal(key, [&b"more"[..]], &mut out), Err(TlsError::NotOpen));
+        assert_eq!((out, table.counters().failed), (Vec::new(), 1));
+    }
+}

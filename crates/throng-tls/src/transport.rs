@@ -154,9 +154,10 @@ const PLAIN_HTTP_ANSWER: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     \r\n\
     This port speaks TLS: the address must begin with `https://` or `wss://`.\n";
 
-/// Bytes that cost as much to open as one microsecond of a handshake's work. Four signatures of
-/// ECDSA, or one of RSA, fill a core's `handshake_work_bytes_max`.
-const WORK_BYTES_PER_US: usize = 640;
+/// Bytes that cost as much to open as one microsecond of a handshake's work: an event costs the
+/// engine as much. Four signatures of ECDSA, or one of RSA, fill a core's
+/// `handshake_work_bytes_max`.
+const WORK_BYTES_PER_US: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {

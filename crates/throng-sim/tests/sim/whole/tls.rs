@@ -3,15 +3,18 @@
 //! Keys and signatures are random, so the lengths of a few messages differ between two runs with
 //! one seed.
 
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use throng_proto::TransportFactory;
+use throng_base::Instant;
+use throng_engine::CoreLimits;
+use throng_proto::{SocketTransport, TransportFactory, TransportRole, TransportStatus};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, check};
 use throng_tls::{
-    SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions, TlsServerConfig,
-    TlsServerOptions, TlsTransport, TrustAnchors,
+    CertifiedPair, PemFile, SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions,
+    TlsServerConfig, TlsServerOptions, TlsTransport, TrustAnchors,
 };
 
 use super::pair::{Pair, Shape};
@@ -59,4 +62,33 @@ fn users_and_server_talk_over_a_rough_network() {
             assert!(has_sessions, "{suite:?}: no ticket arrived");
         });
     }
+}
+
+/// Returns the work of the step in which a server with this certificate signs.
+fn work_of_a_signature(pair: CertifiedPair) -> usize {
+    let mut client = TlsClientOptions::new("localhost");
+    client.trust = TrustAnchors::Unverified;
+    let mut transport = TlsTransport::new(Duration::from_secs(1_800_000_000))
+        .with_server(TlsServerConfig::new(&TlsServerOptions::new(vec![pair]), 0).unwrap())
+        .with_client(TlsClientConfig::new(&client).unwrap(), 0.0);
+    let (mut hello, mut out) = (Vec::new(), Vec::new());
+    transport.begin(TransportRole::Client, Instant::ZERO, &mut hello);
+    let server = transport.begin(TransportRole::Server, Instant::ZERO, &mut out);
+    let opened = transport.open(server, Instant::ZERO, &mut hello, &mut out);
+    assert!(opened.status == TransportStatus::Opening && !out.is_empty());
+    hello.len() + opened.work_bytes
+}
+
+#[test]
+fn a_turn_has_work_for_four_signatures_of_ecdsa_or_for_one_of_rsa() {
+    let work_bytes_max = CoreLimits::default().handshake_work_bytes_max;
+    let in_a_turn = |pair| work_bytes_max.div_ceil(work_of_a_signature(pair));
+    assert_eq!(in_a_turn(SelfSigned::new(&["localhost".to_owned()]).unwrap().pair), 4);
+    let arguments = "req -x509 -newkey rsa:2048 -nodes -keyout - -out - -subj /CN=localhost";
+    let Ok(made) = Command::new("openssl").args(arguments.split(' ')).output() else {
+        println!("not run: there is no openssl here");
+        return;
+    };
+    let file = PemFile::new("openssl", made.stdout);
+    assert_eq!(in_a_turn(CertifiedPair { chain: file.clone(), key: file }), 1);
 }
