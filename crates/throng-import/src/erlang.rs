@@ -7,8 +7,9 @@ use std::ops::Range;
 use throng_load::scenario::Diagnostic;
 
 use crate::comments::Comment;
-
-use lexer::{Lexer, Token, TokenKind};
+use crate::cursor::{Cursor, Parsed};
+use crate::lexer::{TokenKind, tokens};
+use lexer::ERLANG;
 
 /// A term, and where it stands.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,105 +82,74 @@ impl Term {
 
 /// Reads a file of terms, each of which ends with a dot. The error is its first mistake.
 pub(crate) fn parse_terms(source: &str) -> Result<Terms, Diagnostic> {
-    let mut parser = Parser { lexer: Lexer::new(source), depth: 0 };
+    let (tokens, comments) = tokens(source, &(0..source.len()), &ERLANG)?;
+    let mut tokens = Cursor::new(&tokens, &ERLANG, 0);
     let mut terms = Vec::new();
-    while parser.lexer.peek()?.kind != TokenKind::End {
-        terms.push(parser.term()?);
-        parser.expect(&TokenKind::Dot, "`.` after the term")?;
+    while !tokens.is_at_end() {
+        terms.push(term(&mut tokens)?);
+        tokens.expect(".", "`.` after the term")?;
     }
-    Ok(Terms { terms, comments: parser.lexer.into_comments() })
+    Ok(Terms { terms, comments })
 }
 
-struct Parser<'a> {
-    lexer: Lexer<'a>,
-    /// Lists and tuples that are open.
-    depth: usize,
+fn term(tokens: &mut Cursor<'_>) -> Parsed<Term> {
+    let token = tokens.peek();
+    let kind = match &token.kind {
+        TokenKind::Sign("[") => TermKind::List(items(tokens, "]")?),
+        TokenKind::Sign("{") => TermKind::Tuple(items(tokens, "}")?),
+        TokenKind::Sign("<<") => TermKind::Text(binary(tokens)?),
+        TokenKind::Text(_) => TermKind::Text(texts(tokens)),
+        one => {
+            let kind = match one {
+                TokenKind::Atom(name) => TermKind::Atom(name.clone()),
+                TokenKind::Integer(value) => TermKind::Integer(*value),
+                TokenKind::Number(value) => TermKind::Float(*value),
+                _ => {
+                    let expected = "a term: an atom, number, string, list or tuple";
+                    return Err(tokens.unexpected(expected));
+                }
+            };
+            tokens.next();
+            kind
+        }
+    };
+    Ok(Term { span: token.span.start..tokens.end_of_last(), kind })
 }
 
-impl Parser<'_> {
-    fn term(&mut self) -> Result<Term, Diagnostic> {
-        let Token { span, kind } = self.lexer.next()?;
-        let start = span.start;
-        let kind = match kind {
-            TokenKind::Atom(name) => TermKind::Atom(name),
-            TokenKind::Integer(value) => TermKind::Integer(value),
-            TokenKind::Float(value) => TermKind::Float(value),
-            TokenKind::Text(text) => TermKind::Text(self.joined(text)?),
-            TokenKind::BinaryOpen => {
-                let text = self.binary()?;
-                self.expect(&TokenKind::BinaryClose, "`>>`")?;
-                TermKind::Text(text)
-            }
-            TokenKind::ListOpen => {
-                TermKind::List(self.items(&span, &TokenKind::ListClose, "`]`")?)
-            }
-            TokenKind::TupleOpen => {
-                TermKind::Tuple(self.items(&span, &TokenKind::TupleClose, "`}`")?)
-            }
-            _ => return Err(unexpected(span, "a term: an atom, number, string, list or tuple")),
-        };
-        Ok(Term { span: start..self.lexer.end_of_last(), kind })
-    }
-
-    /// Returns a string with those that follow it: `"a" "b"` is `"ab"`.
-    fn joined(&mut self, mut text: String) -> Result<String, Diagnostic> {
-        while let TokenKind::Text(_) = self.lexer.peek()?.kind {
-            if let TokenKind::Text(more) = self.lexer.next()?.kind {
-                text.push_str(&more);
-            }
-        }
-        Ok(text)
-    }
-
-    /// Returns the text in `<<"text">>`.
-    fn binary(&mut self) -> Result<String, Diagnostic> {
-        if self.lexer.peek()?.kind == TokenKind::BinaryClose {
-            return Ok(String::new());
-        }
-        match self.lexer.next()? {
-            Token { kind: TokenKind::Text(text), .. } => self.joined(text),
-            token => Err(unexpected(token.span, "a string: of binaries, only texts are read")),
-        }
-    }
-
-    /// Returns the items up to `close`, with commas between them.
-    fn items(
-        &mut self,
-        open: &Range<usize>,
-        close: &TokenKind,
-        name: &str,
-    ) -> Result<Vec<Term>, Diagnostic> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            let label = format!("at most {DEPTH_MAX} may be open");
-            return Err(Diagnostic::new(open.clone(), "too many lists in lists", label));
-        }
-        let mut items = Vec::new();
-        if self.lexer.peek()?.kind != *close {
-            items.push(self.term()?);
-            while self.lexer.peek()?.kind == TokenKind::Comma {
-                self.lexer.next()?;
-                items.push(self.term()?);
-            }
-        }
-        self.expect(close, &format!("`,` or {name}"))?;
-        self.depth -= 1;
-        Ok(items)
-    }
-
-    fn expect(&mut self, kind: &TokenKind, expected: &str) -> Result<(), Diagnostic> {
-        let token = self.lexer.next()?;
-        if token.kind == *kind { Ok(()) } else { Err(unexpected(token.span, expected)) }
-    }
+/// Takes `<<"text">>`.
+fn binary(tokens: &mut Cursor<'_>) -> Parsed<String> {
+    tokens.next();
+    let text = texts(tokens);
+    let other = "a string: of binaries, only texts are read";
+    tokens.expect(">>", if text.is_empty() { other } else { "`>>`" })?;
+    Ok(text)
 }
 
-fn unexpected(span: Range<usize>, expected: &str) -> Diagnostic {
-    let title = "this is not a term of Erlang";
-    Diagnostic::new(span, title, format!("expected {expected}"))
+/// Takes the strings that come next, which are one: `"a" "b"` is `"ab"`.
+fn texts(tokens: &mut Cursor<'_>) -> String {
+    let mut all = String::new();
+    while let TokenKind::Text(text) = &tokens.peek().kind {
+        all.push_str(text);
+        tokens.next();
+    }
+    all
 }
 
-/// Lists and tuples that may be open at once.
-const DEPTH_MAX: usize = 64;
+/// Takes the items between two brackets, with commas between them.
+fn items(tokens: &mut Cursor<'_>, close: &str) -> Parsed<Vec<Term>> {
+    tokens.open()?;
+    tokens.next();
+    let mut items = Vec::new();
+    if !tokens.is_sign(close) {
+        items.push(term(tokens)?);
+        while tokens.takes(",") {
+            items.push(term(tokens)?);
+        }
+    }
+    tokens.expect(close, &format!("`,` or `{close}`"))?;
+    tokens.close();
+    Ok(items)
+}
 
 #[cfg(test)]
 mod tests {

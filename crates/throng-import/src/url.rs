@@ -1,5 +1,7 @@
 //! URLs, and the parts of them that a scenario needs.
 
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+
 /// A target in the file: `https://shop.example:8443/api`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Url<'a> {
@@ -72,40 +74,33 @@ pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     Some(encode_path(&format!("{folder}{sign}{url}")))
 }
 
-/// Returns the path with blanks and letters beyond ASCII percent-encoded.
+/// Returns the path with blanks and letters beyond ASCII percent-encoded, outside of `${...}`.
 fn encode_path(path: &str) -> String {
-    let path = path.split('#').next().unwrap_or_default();
-    outside_variables(path, |byte| byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte))
-}
-
-/// Percent-encodes the bytes that do not `belong`, outside of `${...}`.
-fn outside_variables(text: &str, belongs: impl Fn(u8) -> bool) -> String {
+    let mut rest = path.split('#').next().unwrap_or_default();
     let mut out = String::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let variable = rest.starts_with("${").then(|| rest.find('}')).flatten();
-        if let Some(end) = variable {
-            out.push_str(&rest[..=end]);
-            rest = &rest[end + 1..];
-            continue;
-        }
-        if let Some(after) = rest.strip_prefix("$${").filter(|_| !belongs(b'$')) {
-            out.push_str("%24%7B");
-            rest = after;
-            continue;
-        }
-        let length = rest.chars().next().map_or(0, char::len_utf8);
-        for byte in rest[..length].bytes() {
-            if belongs(byte) {
-                out.push(char::from(byte));
-            } else {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        rest = &rest[length..];
+    while let Some((begin, length)) =
+        rest.find("${").and_then(|begin| Some((begin, rest[begin..].find('}')? + 1)))
+    {
+        out.extend(utf8_percent_encode(&rest[..begin], PATH));
+        out.push_str(&rest[begin..begin + length]);
+        rest = &rest[begin + length..];
     }
+    out.extend(utf8_percent_encode(rest, PATH));
     out
 }
+
+/// What a path has percent-encoded.
+const PATH: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
 
 #[cfg(test)]
 mod tests {

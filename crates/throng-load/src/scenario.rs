@@ -268,11 +268,13 @@ fn read(
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), protocol);
     reader.protocol = protocol;
     let tls = tls::read(reader, &fields, folder, target.as_ref());
-    let data = fields.get("data").map_or(Some(()), |node| data::read(reader, node, folder));
+    let data =
+        reader.value_or(&fields, "data", (), |reader, node| data::read(reader, node, folder));
     let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
-    let setup = optional(&fields, "setup", |node| setup::read_setup(reader, node, of_user));
+    let setup =
+        reader.optional(&fields, "setup", |reader, node| setup::read_setup(reader, node, of_user));
     let classes = read_user(reader, &fields);
     let cues = cue_names::check(reader);
     let names = reader.step_names.iter().map(str::to_owned).collect();
@@ -282,15 +284,14 @@ fn read(
     let (kinds, steps) = (reader.step_kinds.clone(), measured_steps());
     let measured = MeasuredWork::of(names, of_users, kinds, steps, has_probe, has_others);
     reader.measured = Some(measured);
-    let thresholds =
-        fields.get("thresholds").map_or(Some(Vec::new()), |node| read_thresholds(reader, node));
+    let thresholds = reader.value_or(&fields, "thresholds", Vec::new(), read_thresholds);
     // It uses the values that the steps store, and a topic that they join.
-    let probe = optional(&fields, "probe", |node| {
+    let probe = reader.optional(&fields, "probe", |reader, node| {
         reader.names.begin_probe();
         probe::read(reader, node, classes.is_some())
     });
-    let teardown =
-        optional(&fields, "teardown", |node| setup::read_teardown(reader, node, of_user));
+    let teardown = reader
+        .optional(&fields, "teardown", |reader, node| setup::read_teardown(reader, node, of_user));
     let load = load?;
     if let Some(node) = fields.get("data") {
         data::check_rows(reader, node, &load);
@@ -363,15 +364,6 @@ fn read_user(reader: &mut Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Class>>
     }
 }
 
-/// Reads a field that may be missing: then its value is `Some(None)`.
-fn optional<T>(
-    fields: &Fields<'_>,
-    key: &str,
-    read: impl FnOnce(&Node) -> Option<T>,
-) -> Option<Option<T>> {
-    fields.get(key).map_or(Some(None), |node| read(node).map(Some))
-}
-
 /// Refuses a load that waits for its users beside a probe, which goes on without them.
 fn check_until_done(
     reader: &mut Reader<'_>,
@@ -417,14 +409,8 @@ fn read_class(reader: &mut Reader<'_>, name: &Node, node: &Node) -> Option<Class
     let name = reader.text(name, "the key of a class", "a name")?.to_owned();
     let what = format!("the class `{name}`");
     let fields = reader.fields(node, &what, &CLASS_KEYS)?;
-    let weight = match fields.get("weight") {
-        None => Some(1),
-        Some(node) => read_weight(reader, node),
-    };
-    let on_error = match fields.get("on_error") {
-        None => Some(OnError::default()),
-        Some(node) => on_error::read(reader, node),
-    };
+    let weight = reader.value_or(&fields, "weight", 1, read_weight);
+    let on_error = reader.value_or(&fields, "on_error", OnError::default(), on_error::read);
     let steps = reader.require(&fields, "user", &what, "user: [connect, wait: 1s, close]");
     reader.names.begin_class();
     reader.cues.begin_class();

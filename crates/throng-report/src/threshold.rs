@@ -182,38 +182,22 @@ impl FromStr for Threshold {
     type Err = ThresholdError;
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
-        let name_from = text.len() - text.trim_start().len();
-        let name_len = text[name_from..]
-            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '.' | '-')))
-            .unwrap_or(text.len() - name_from);
-        let name_span = name_from..name_from + name_len;
-        let metric = metric::of_name(&text[name_span.clone()], &name_span)?;
-
-        let rest = &text[name_span.end..];
-        let sign_from = name_span.end + rest.len() - rest.trim_start().len();
-        let sign_len = text[sign_from..]
-            .chars()
-            .take_while(|c| SIGNS.contains(*c))
-            .map(char::len_utf8)
-            .sum::<usize>();
-        let sign_span = sign_from..sign_from + sign_len;
-        let comparison =
-            Comparison::of(&text[sign_span.clone()]).ok_or_else(|| ThresholdError {
-                span: sign_span.clone(),
-                problem: match sign_len {
-                    0 => "the comparison is missing".to_owned(),
-                    _ => format!("`{}` is not a comparison", &text[sign_span.clone()]),
-                },
-                expected: "one of <, <=, ==, >=, >".to_owned(),
-                suggestion: (&text[sign_span.clone()] == "=").then(|| "==".to_owned()),
-            })?;
-
-        let rest = &text[sign_span.end..];
-        let value = rest.trim();
-        let value_from = sign_span.end + rest.len() - rest.trim_start().len();
+        let ConditionParts { name, sign, amount } = ConditionParts::of(text);
+        let metric = metric::of_name(&text[name.clone()], &name)?;
+        let written = &text[sign.clone()];
+        let comparison = Comparison::of(written).ok_or_else(|| ThresholdError {
+            span: sign,
+            problem: match written {
+                "" => "the comparison is missing".to_owned(),
+                _ => format!("`{written}` is not a comparison"),
+            },
+            expected: "one of <, <=, ==, >=, >".to_owned(),
+            suggestion: (written == "=").then(|| "==".to_owned()),
+        })?;
+        let value = &text[amount.clone()];
         let measurand = Measurand::of(metric, value);
         let limit = measurand.parse_amount(value).map_err(|error| ThresholdError {
-            span: value_from + error.span.start..value_from + error.span.end,
+            span: amount.start + error.span.start..amount.start + error.span.end,
             problem: error.problem.to_string(),
             expected: error.expected.to_owned(),
             suggestion: None,
@@ -262,6 +246,28 @@ pub(crate) fn split(text: &str) -> (&str, &str) {
     let end = text.find(|c: char| c.is_whitespace() || SIGNS.contains(c));
     let (name, condition) = text.split_at(end.unwrap_or(text.len()));
     (name, condition.trim_start())
+}
+
+/// The places of the parts of a condition: a name, a comparison and an amount.
+pub(crate) struct ConditionParts {
+    pub(crate) name: Range<usize>,
+    pub(crate) sign: Range<usize>,
+    pub(crate) amount: Range<usize>,
+}
+
+impl ConditionParts {
+    pub(crate) fn of(text: &str) -> Self {
+        let token = |from: usize, belongs: fn(char) -> bool| {
+            let start = text.len() - text[from..].trim_start().len();
+            let end = text[start..].find(|c| !belongs(c)).map_or(text.len(), |end| start + end);
+            start..end
+        };
+        let name = token(0, |c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+        let sign = token(name.end, |c| SIGNS.contains(c));
+        let amount = token(sign.end, |_| true);
+        let end = text.trim_end().len().max(amount.start);
+        Self { name, sign, amount: amount.start..end }
+    }
 }
 
 /// The names of failures, with the kinds below them.

@@ -1,6 +1,8 @@
 //! URLs as Artillery sends them: a text that begins with `/` stands behind the target
 //! (`engine_http.ts`, `maybePrependBase`), and the whole is read as browsers read it (`new URL`).
 
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -96,14 +98,14 @@ fn normal(parts: Vec<Part>) -> String {
                     None => (text, false),
                 };
                 match &mut query {
-                    Some(query) => query.push_str(&encoded(&text, QUERY_EXCLUDES)),
+                    Some(query) => query.push_str(&encoded(&text, QUERY)),
                     None => {
                         let (before, behind) = match text.split_once('?') {
                             Some((before, behind)) => (before, Some(behind)),
                             None => (&*text, None),
                         };
-                        path.push_str(&encoded(&before.replace('\\', "/"), PATH_EXCLUDES));
-                        query = behind.map(|behind| encoded(behind, QUERY_EXCLUDES));
+                        path.push_str(&encoded(&before.replace('\\', "/"), PATH));
+                        query = behind.map(|behind| encoded(behind, QUERY));
                     }
                 }
                 if is_end {
@@ -142,40 +144,26 @@ fn without_dots(path: &str) -> String {
     format!("{slash}{}", kept.join("/"))
 }
 
-/// Returns the text with the bytes percent-encoded that are no printable ASCII, or in `excludes`.
-fn encoded(text: &str, excludes: &str) -> String {
-    let mut out = String::new();
-    for byte in text.trim_end_matches('\0').bytes() {
-        let letter = char::from(byte);
-        if byte.is_ascii_graphic() && !excludes.contains(letter) {
-            out.push(letter);
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
+/// Returns the text percent-encoded.
+fn encoded(text: &str, set: &'static AsciiSet) -> String {
+    let encoded = utf8_percent_encode(text.trim_end_matches('\0'), set).to_string();
     // `${` would be a variable of the scenario.
-    out.replace("${", "$${")
+    encoded.replace("${", "$${")
 }
 
 /// Returns the text as a form has it: `application/x-www-form-urlencoded`.
 pub(super) fn form_encoded(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b' ' => out.push('+'),
-            b'*' | b'-' | b'.' | b'_' => out.push(char::from(byte)),
-            byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(text, FORM).to_string().replace("%20", "+")
 }
 
-/// What a path has percent-encoded (URL Standard, the path percent-encode set).
-const PATH_EXCLUDES: &str = "\"#<>?`{}";
-
 /// What a query has percent-encoded (URL Standard, the special-query percent-encode set).
-const QUERY_EXCLUDES: &str = "\"#<>'";
+const QUERY: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'<').add(b'>').add(b'\'');
+
+/// What a path has percent-encoded (URL Standard, the path percent-encode set).
+const PATH: &AsciiSet = &QUERY.remove(b'\'').add(b'?').add(b'`').add(b'{').add(b'}');
+
+/// What a form has percent-encoded (URL Standard, the form percent-encode set).
+const FORM: &AsciiSet = &NON_ALPHANUMERIC.remove(b'*').remove(b'-').remove(b'.').remove(b'_');
 
 #[cfg(test)]
 mod tests {

@@ -3,16 +3,16 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use super::lexer::tokens;
+use crate::lexer::{Piece, Token, TokenKind};
 use crate::source::{Source, Span};
-
-use super::lexer::{Piece, Token, TokenKind, tokens};
 
 /// Reports whether the function at `span` may send or close, or wait, or call what this module does
 /// not know. `socket` is the name of the session's socket. At the end of a session, timers may be
 /// stopped: they send nothing any more.
 pub(super) fn may_send(source: &Source<'_>, span: &Span, socket: &str, is_end: bool) -> bool {
     let words = Words { source, socket, is_end, collections: OnceCell::new() };
-    !tokens(source.text, span.clone()).is_ok_and(|tokens| words.are_harmless(&tokens))
+    !tokens(source.text, span).is_ok_and(|tokens| words.are_harmless(&tokens))
 }
 
 /// Reports whether a function stops a timer.
@@ -37,11 +37,11 @@ impl Words<'_> {
     fn are_harmless(&self, words: &[Token]) -> bool {
         let sign = |at: usize| sign(words, at);
         words.iter().enumerate().all(|(at, token)| match &token.kind {
-            TokenKind::Name(name) => {
+            TokenKind::Word(name) => {
                 let is_member = is_member(words, at);
                 let is_called = sign(at + 1) == "(" || (sign(at + 1), sign(at + 2)) == ("?.", "(");
                 let before = at.checked_sub(1).map(|at| &words[at].kind);
-                let is_own = matches!(before, Some(TokenKind::Name(word)) if word == "function");
+                let is_own = matches!(before, Some(TokenKind::Word(word)) if word == "function");
                 match (is_member, is_called) {
                     // The name of a function that stands here.
                     _ if is_own => true,
@@ -53,8 +53,9 @@ impl Words<'_> {
             }
             TokenKind::Template(pieces) => pieces.iter().all(|piece| match piece {
                 Piece::Text(_) => true,
-                Piece::Expression(span) => tokens(self.source.text, span.clone())
-                    .is_ok_and(|words| self.are_harmless(&words)),
+                Piece::Expression(span) => {
+                    tokens(self.source.text, span).is_ok_and(|words| self.are_harmless(&words))
+                }
             }),
             // The value of an expression is called: nothing says what it is.
             TokenKind::Sign("(") => {
@@ -62,7 +63,7 @@ impl Words<'_> {
                 let before = at.checked_sub(if is_optional { 2 } else { 1 });
                 before.is_none_or(|before| ![")", "]"].contains(&sign(before)))
             }
-            TokenKind::Sign(_) | TokenKind::Number(_) | TokenKind::Text(_) => true,
+            _ => true,
         })
     }
 
@@ -110,7 +111,7 @@ impl Words<'_> {
 
 /// Returns the names to which a script gives a `new Map(...)` or `new Set(...)`, and nothing else.
 fn collections(script: &str) -> BTreeSet<String> {
-    let words = tokens(script, 0..script.len()).unwrap_or_default();
+    let words = tokens(script, &(0..script.len())).unwrap_or_default();
     let is_new = |at: usize| {
         name(&words, at) == Some("new")
             && matches!(name(&words, at + 1), Some("Map" | "Set"))
@@ -138,7 +139,7 @@ fn sign(words: &[Token], at: usize) -> &'static str {
 
 fn name(words: &[Token], at: usize) -> Option<&str> {
     match words.get(at).map(|token| &token.kind) {
-        Some(TokenKind::Name(name)) => Some(name),
+        Some(TokenKind::Word(name)) => Some(name),
         _ => None,
     }
 }

@@ -98,6 +98,18 @@ impl Expression {
         Self { span, kind: ExpressionKind::Binary(Box::new(left), sign, Box::new(right)) }
     }
 
+    /// Returns the expressions that it consists of.
+    pub(super) fn parts(&self) -> Vec<&Self> {
+        match &self.kind {
+            ExpressionKind::Template(parts)
+            | ExpressionKind::List(parts)
+            | ExpressionKind::Call(_, parts) => parts.iter().collect(),
+            ExpressionKind::Object(members) => members.iter().map(|(_, value)| value).collect(),
+            ExpressionKind::Binary(left, _, right) => vec![left, right],
+            _ => Vec::new(),
+        }
+    }
+
     /// Returns the text of a literal.
     pub(super) fn text(&self) -> Option<&str> {
         let ExpressionKind::Text(text) = &self.kind else { return None };

@@ -1,5 +1,6 @@
 //! URLs of a script: paths on the target, and logins in them.
 
+use percent_encoding::percent_decode_str;
 use throng_load::scenario::Diagnostic;
 
 use crate::headers::Headers;
@@ -78,26 +79,8 @@ fn without_login(url: &str) -> (String, Option<String>) {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (login, _) = rest[..end].rsplit_once('@')?;
-        Some((format!("{scheme}://{}", &rest[login.len() + 1..]), percent_decoded(login)))
+        let decoded = percent_decode_str(login).decode_utf8_lossy().into_owned();
+        Some((format!("{scheme}://{}", &rest[login.len() + 1..]), decoded))
     };
     split().map_or((url.to_owned(), None), |(url, login)| (url, Some(login)))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let hex = rest.strip_prefix('%').and_then(|rest| rest.get(..2));
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &rest[3..];
-            }
-            None => {
-                bytes.extend(rest[..first.len_utf8()].bytes());
-                rest = &rest[first.len_utf8()..];
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -110,15 +110,12 @@ impl Values {
 
     /// Reports whether the value is another one each time.
     pub(super) fn draws(&self, value: &Expression) -> bool {
-        match &value.kind {
-            ExpressionKind::Template(parts) => parts.iter().any(|part| self.draws(part)),
-            ExpressionKind::Binary(left, _, right) => self.draws(left) || self.draws(right),
-            ExpressionKind::Call(_, arguments) => {
-                let function = value.call().map(|(name, _)| name).unwrap_or_default();
-                DRAWING.contains(&&*function) || arguments.iter().any(|it| self.draws(it))
+        let function = value.call().map(|(name, _)| name).unwrap_or_default();
+        DRAWING.contains(&&*function)
+            || match &value.kind {
+                ExpressionKind::List(_) | ExpressionKind::Object(_) => false,
+                _ => value.parts().into_iter().any(|part| self.draws(part)),
             }
-            _ => false,
-        }
     }
 
     /// Returns a URL. Its variables stand there as they are.
@@ -390,33 +387,19 @@ fn is_random_index(index: &Expression, list: &Expression) -> bool {
     floor == "Math.floor" && is_product
 }
 
-/// Returns how many expressions an expression has in it.
+/// Returns how many expressions an expression has in it, itself included.
 fn size(value: &Expression) -> usize {
-    1 + match &value.kind {
-        ExpressionKind::Template(parts) | ExpressionKind::List(parts) => {
-            parts.iter().map(size).sum()
-        }
-        ExpressionKind::Object(members) => members.iter().map(|(_, value)| size(value)).sum(),
-        ExpressionKind::Binary(left, _, right) => size(left) + size(right),
-        ExpressionKind::Call(_, arguments) => arguments.iter().map(size).sum(),
-        _ => 0,
-    }
+    1 + value.parts().into_iter().map(size).sum::<usize>()
 }
 
 /// Returns how many bytes the texts in an expression have.
 fn text_bytes(value: &Expression) -> usize {
-    match &value.kind {
+    let own = match &value.kind {
         ExpressionKind::Text(text) => text.len(),
-        ExpressionKind::Template(parts) | ExpressionKind::List(parts) => {
-            parts.iter().map(text_bytes).sum()
-        }
-        ExpressionKind::Object(members) => {
-            members.iter().map(|(key, value)| key.len() + text_bytes(value)).sum()
-        }
-        ExpressionKind::Binary(left, _, right) => text_bytes(left) + text_bytes(right),
-        ExpressionKind::Call(_, arguments) => arguments.iter().map(text_bytes).sum(),
+        ExpressionKind::Object(members) => members.iter().map(|(key, _)| key.len()).sum(),
         _ => 0,
-    }
+    };
+    own + value.parts().into_iter().map(text_bytes).sum::<usize>()
 }
 
 /// Functions that return another value each time.

@@ -4,8 +4,6 @@
 mod lexer;
 mod parser;
 
-use throng_load::scenario::Diagnostic;
-
 use crate::comments::Comment;
 use crate::source::Span;
 pub(super) use parser::parse;
@@ -126,6 +124,3 @@ impl Expr {
         }
     }
 }
-
-/// Result of reading a part of a script.
-type Parsed<T> = Result<T, Diagnostic>;

@@ -67,14 +67,8 @@ fn read_options(
             reader.one_of(node, "`order`", &known)
         }
     };
-    let columns = match fields.get("columns") {
-        None => Some(None),
-        Some(node) => read_columns(reader, node).map(Some),
-    };
-    let delimiter = match fields.get("delimiter") {
-        None => Some(None),
-        Some(node) => read_delimiter(reader, node).map(Some),
-    };
+    let columns = reader.optional(&fields, "columns", read_columns);
+    let delimiter = reader.optional(&fields, "delimiter", read_delimiter);
     let file = reader.require(&fields, "file", "a data file", "file: users.csv")?;
     let (Some(columns), Some(delimiter)) = (columns, delimiter) else {
         reader.names.add_unreadable(name);

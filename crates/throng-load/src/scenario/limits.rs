@@ -29,10 +29,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node) -> Option<(Vec<RateLimi
         let label = "for example `all: {send: 5000/s}`";
         reader.error(node.span.clone(), "`limits` has no limit", label);
     }
-    let held = match fields.get(HELD_BYTES_MAX) {
-        None => Some(None),
-        Some(node) => read_held_bytes_max(reader, node).map(Some),
-    };
+    let held = reader.optional(&fields, HELD_BYTES_MAX, read_held_bytes_max);
     limits.zip(held)
 }
 

@@ -209,10 +209,9 @@ fn read_phase<'n>(reader: &mut Reader<'_>, node: &'n Node, folder: &Path) -> Opt
 
 fn read_hold(reader: &mut Reader<'_>, node: &Node) -> Option<Phase> {
     let fields = reader.fields(node, "`hold`", &["for", "until"])?;
-    let until_done = match fields.get("until") {
-        Some(until) => reader.one_of(until, "`until`", &[("done", true)]),
-        None => Some(false),
-    };
+    let until_done = reader.value_or(&fields, "until", false, |reader, node| {
+        reader.one_of(node, "`until`", &[("done", true)])
+    });
     let node = reader.require(&fields, "for", "`hold`", "hold: {for: 1m}")?;
     let span = positive_duration(reader, node, "`for`");
     Some(Phase::Hold { span: span?, until_done: until_done? })

@@ -54,10 +54,9 @@ fn read_rule(reader: &mut Reader<'_>, node: &Node) -> Option<MessageRule> {
         MessageForm::Events => read_rule_event(reader, node, what)?,
         _ => read_rule_pattern(reader, node, what)?,
     };
-    let steps = match fields.get("do") {
-        None => Some(Vec::new()),
-        Some(body) => step_list::read_connected(reader, body, "`do`", of_rule),
-    };
+    let steps = reader.value_or(&fields, "do", Vec::new(), |reader, node| {
+        step_list::read_connected(reader, node, "`do`", of_rule)
+    });
     let line = reader.line_number(node.span.start);
     Some(MessageRule { pattern: pattern?, steps: steps?, line })
 }

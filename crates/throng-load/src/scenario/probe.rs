@@ -90,10 +90,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, knows_joins: bool) -> O
     let broadcast = broadcast.and_then(|node| read_broadcast(reader, node, knows_joins));
     let timeout = read_timeout(reader, fields.get("timeout"), PROBE_TIMEOUT_DEFAULT);
     let to_sender = reader.flag(&fields, "to_sender", true);
-    let members = match fields.get("members") {
-        None => Some(None),
-        Some(node) => read_members(reader, node).map(Some),
-    };
+    let members = reader.optional(&fields, "members", read_members);
     if !reader.protocol.messages.come_unasked() {
         let title = format!("a probe needs messages, and {} has none", reader.protocol.title);
         reader.error(reader.first_line(&node.span), title, "use a `ws://` target");

@@ -255,6 +255,27 @@ impl<'s> Reader<'s> {
         value
     }
 
+    /// Reads the value of `key`; `default` if it is missing.
+    pub(crate) fn value_or<T>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        default: T,
+        read: impl FnOnce(&mut Self, &Node) -> Option<T>,
+    ) -> Option<T> {
+        fields.get(key).map_or(Some(default), |node| read(self, node))
+    }
+
+    /// Reads the value of `key`, which may be missing.
+    pub(crate) fn optional<T>(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &str,
+        read: impl FnOnce(&mut Self, &Node) -> Option<T>,
+    ) -> Option<Option<T>> {
+        self.value_or(fields, key, None, |reader, node| read(reader, node).map(Some))
+    }
+
     /// Reports a node whose kind differs from `expected`.
     pub(crate) fn wrong_kind(&mut self, node: &Node, what: &str, expected: &str) {
         let span = self.first_line(&node.span);
@@ -345,8 +366,8 @@ impl<'s> Reader<'s> {
 
     /// Reads the value of `key`, `true` or `false`; `default` if it is missing.
     pub(crate) fn flag(&mut self, fields: &Fields<'_>, key: &str, default: bool) -> Option<bool> {
-        fields.get(key).map_or(Some(default), |node| {
-            self.one_of(node, &format!("`{key}`"), &[("true", true), ("false", false)])
+        self.value_or(fields, key, default, |reader, node| {
+            reader.one_of(node, &format!("`{key}`"), &[("true", true), ("false", false)])
         })
     }
 

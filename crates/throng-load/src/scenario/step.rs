@@ -27,6 +27,19 @@ pub(crate) struct StepKind {
     pub(crate) measured: StepMeasure,
 }
 
+impl StepKind {
+    /// Creates a kind whose time is not measured.
+    pub(crate) const fn new(name: &'static str, example: &'static str, form: StepForm) -> Self {
+        Self { name, example, form, measured: StepMeasure::No }
+    }
+
+    /// Sets what its time is measured as.
+    #[must_use]
+    pub(crate) const fn measured(self, measured: StepMeasure) -> Self {
+        Self { measured, ..self }
+    }
+}
+
 /// What the time of a step is measured as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepMeasure {

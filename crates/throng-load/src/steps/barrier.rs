@@ -5,12 +5,8 @@ use crate::scenario::cue_names;
 use crate::scenario::cue_use::CueUse;
 use crate::user::cues;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "barrier",
-    example: "barrier: {name: start, users: 100}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("barrier", "barrier: {name: start, users: 100}", StepForm::Value(read));
 
 /// A `barrier` or a `wait_for`.
 #[derive(Debug)]

@@ -3,16 +3,12 @@
 use super::prelude::*;
 use crate::program::Condition;
 use crate::scenario::condition::read_condition;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "if",
-    example: "if: {condition: \"${user.id} < 10\", do: [send: ping]}",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new(
+    "if",
+    "if: {condition: \"${user.id} < 10\", do: [send: ping]}",
+    StepForm::Body(read),
+);
 
 #[derive(Debug)]
 struct Branch {
@@ -49,10 +45,9 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
     let condition = reader.require(&fields, "condition", "`if`", example);
     let condition = condition.and_then(|node| read_condition(reader, node));
     let steps = place.read_branch(reader, &fields, "`if`", "do");
-    let otherwise = match fields.get("else") {
-        None => Some(Vec::new()),
-        Some(_) => place.read_branch(reader, &fields, "`if`", "else"),
-    };
+    let otherwise = reader.value_or(&fields, "else", Vec::new(), |reader, _| {
+        place.read_branch(reader, &fields, "`if`", "else")
+    });
     Some(Box::new(Branch { condition: condition?, steps: steps?, otherwise: otherwise? }))
 }
 

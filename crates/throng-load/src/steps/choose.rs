@@ -3,17 +3,12 @@
 use throng_base::units::parse_count;
 
 use super::prelude::*;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "choose",
-    example: "choose: [{weight: 9, do: [send: ping]}, {do: [wait: 1s]}]",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new(
+    "choose",
+    "choose: [{weight: 9, do: [send: ping]}, {do: [wait: 1s]}]",
+    StepForm::Body(read),
+);
 
 /// Lists of steps, each with its weight.
 #[derive(Debug)]
@@ -60,10 +55,7 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
         .map(|item| {
             let what = "a list of `choose`";
             let fields = reader.fields(item, what, &["weight", "do"])?;
-            let weight = match fields.get("weight") {
-                None => Some(1),
-                Some(node) => read_weight(reader, node),
-            };
+            let weight = reader.value_or(&fields, "weight", 1, read_weight);
             let steps = place.read_branch(reader, &fields, what, "do");
             Some((weight?, steps?))
         })

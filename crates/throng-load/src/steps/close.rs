@@ -7,12 +7,8 @@ use crate::protocols::MessageForm;
 use crate::user::context::{SocketStatus, UserAction};
 use crate::user::state::Link;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "close",
-    example: "close: reset",
-    form: StepForm::OptionalValue(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("close", "close: reset", StepForm::OptionalValue(read));
 
 #[derive(Debug)]
 struct Close(CloseAction);

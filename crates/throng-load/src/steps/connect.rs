@@ -17,12 +17,9 @@ use crate::user::record::Sample;
 use crate::user::requests;
 use crate::user::state::Link;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "connect",
-    example: "connect: {timeout: 5s}",
-    form: StepForm::OptionalValue(read),
-    measured: StepMeasure::As(Operation::Connect),
-};
+pub(crate) const KIND: StepKind =
+    StepKind::new("connect", "connect: {timeout: 5s}", StepForm::OptionalValue(read))
+        .measured(StepMeasure::As(Operation::Connect));
 
 #[derive(Debug)]
 pub(super) struct Connect {

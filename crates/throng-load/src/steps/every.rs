@@ -4,20 +4,12 @@ use throng_base::units::parse_jitter;
 
 use super::prelude::*;
 use crate::program::Turns;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::{bounded_rate, positive_duration, positive_rate};
 use crate::scenario::{Curve, read_curve};
 use crate::schedule::{Pace, PacedTurns};
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "every",
-    example: "every: {period: 1s, do: [send: ping]}",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("every", "every: {period: 1s, do: [send: ping]}", StepForm::Body(read));
 
 #[derive(Debug)]
 struct Every {
@@ -64,10 +56,8 @@ fn read(reader: &mut Reader<'_>, node: &Node, place: &StepPlace) -> Option<Box<d
             None
         }
     };
-    let span = match fields.get("for") {
-        None => Some(None),
-        Some(node) => positive_duration(reader, node, "`for`").map(Some),
-    };
+    let span =
+        reader.optional(&fields, "for", |reader, node| positive_duration(reader, node, "`for`"));
     let steps = place.read_body(reader, &fields, "`every`");
     Some(Box::new(Every { pace: pace?, span: span?, steps: steps? }))
 }

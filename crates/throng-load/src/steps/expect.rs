@@ -25,12 +25,8 @@ pub(crate) use pattern::{
 };
 pub(crate) use pattern::{read_captures, read_payload};
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "expect",
-    example: "expect: ok",
-    form: StepForm::Value(read),
-    measured: StepMeasure::As(Operation::Message),
-};
+pub(crate) const KIND: StepKind = StepKind::new("expect", "expect: ok", StepForm::Value(read))
+    .measured(StepMeasure::As(Operation::Message));
 
 #[derive(Debug)]
 pub(crate) struct Expect {

@@ -2,17 +2,12 @@
 
 use super::expect::read_value_name;
 use super::prelude::*;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::node::Kind;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "foreach",
-    example: "foreach: {name: room, in: [a, b], do: [send: ping]}",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new(
+    "foreach",
+    "foreach: {name: room, in: [a, b], do: [send: ping]}",
+    StepForm::Body(read),
+);
 
 #[derive(Debug)]
 struct ForEach {

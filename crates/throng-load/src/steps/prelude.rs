@@ -7,10 +7,14 @@ pub(crate) use throng_measure::Operation;
 
 pub(crate) use crate::program::compiler::Compiler;
 pub(crate) use crate::program::{Op, OpFacts, OpRole, ProtocolOp, nanos};
+pub(crate) use crate::scenario::expanded_size::ExpandedSize;
 pub(crate) use crate::scenario::flow::Flow;
-pub(crate) use crate::scenario::node::Node;
+pub(crate) use crate::scenario::node::{Kind, Node};
 pub(crate) use crate::scenario::reader::Reader;
-pub(crate) use crate::scenario::step::{Action, StepForm, StepKind, StepMeasure};
+pub(crate) use crate::scenario::step::{
+    Action, Step, StepForm, StepKind, StepMeasure, check_steps, compile_steps, size_of,
+};
+pub(crate) use crate::scenario::step_list::StepPlace;
 pub(crate) use crate::scenario::values::read_timeout;
 pub(crate) use crate::scenario::{Template, json};
 pub(crate) use crate::user::context::{StepOutcome, UserContext};

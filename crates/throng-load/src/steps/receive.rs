@@ -3,12 +3,9 @@
 use super::expect::{Expect, read_step};
 use super::prelude::*;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "receive",
-    example: "receive: welcome",
-    form: StepForm::Value(read),
-    measured: StepMeasure::ByName,
-};
+pub(crate) const KIND: StepKind =
+    StepKind::new("receive", "receive: welcome", StepForm::Value(read))
+        .measured(StepMeasure::ByName);
 
 /// An `expect` that answers nothing.
 #[derive(Debug)]

@@ -5,17 +5,10 @@ use throng_base::units::parse_count;
 use super::prelude::*;
 use crate::program::{Condition, Turns};
 use crate::scenario::condition::read_condition;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 use crate::scenario::values::positive_duration;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "repeat",
-    example: "repeat: {times: 10, do: [send: ping]}",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("repeat", "repeat: {times: 10, do: [send: ping]}", StepForm::Body(read));
 
 #[derive(Debug)]
 struct Repeat {

@@ -10,12 +10,7 @@ use crate::scenario::values::{read_hex, read_length, read_message_text, read_som
 use crate::user::record::Sample;
 use crate::user::{Payload, unasked};
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "send",
-    example: "send: hello",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(crate) const KIND: StepKind = StepKind::new("send", "send: hello", StepForm::Value(read));
 
 #[derive(Debug)]
 pub(super) struct Send {

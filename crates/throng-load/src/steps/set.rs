@@ -2,14 +2,9 @@
 
 use super::expect::read_value_name;
 use super::prelude::*;
-use crate::scenario::node::Kind;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "set",
-    example: "set: {order: \"${uuid()}\"}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("set", "set: {order: \"${uuid()}\"}", StepForm::Value(read));
 
 /// Values, each with its place among those of the user.
 #[derive(Debug)]

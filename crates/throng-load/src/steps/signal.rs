@@ -5,12 +5,7 @@ use crate::scenario::cue_names;
 use crate::scenario::cue_use::CueUse;
 use crate::user::cues;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "signal",
-    example: "signal: ready",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new("signal", "signal: ready", StepForm::Value(read));
 
 #[derive(Debug)]
 struct Signal {

@@ -3,12 +3,7 @@
 use super::prelude::*;
 use crate::user::iteration;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "stay",
-    example: "stay",
-    form: StepForm::OptionalValue(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new("stay", "stay", StepForm::OptionalValue(read));
 
 #[derive(Debug)]
 struct Stay;

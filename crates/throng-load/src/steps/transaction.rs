@@ -1,17 +1,13 @@
 //! `transaction`: measures several steps together.
 
 use super::prelude::*;
-use crate::scenario::expanded_size::ExpandedSize;
-use crate::scenario::step::{Step, check_steps, compile_steps, size_of};
-use crate::scenario::step_list::StepPlace;
 use crate::scenario::step_name;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "transaction",
-    example: "transaction: {name: checkout, do: [send: ping]}",
-    form: StepForm::Body(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new(
+    "transaction",
+    "transaction: {name: checkout, do: [send: ping]}",
+    StepForm::Body(read),
+);
 
 #[derive(Debug)]
 struct Transaction {

@@ -7,12 +7,7 @@ use throng_base::units::parse_jitter;
 use super::prelude::*;
 use crate::program::{ThinkTime, jittered};
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "wait",
-    example: "wait: 1s ±10%",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind = StepKind::new("wait", "wait: 1s ±10%", StepForm::Value(read));
 
 #[derive(Debug)]
 struct Wait {

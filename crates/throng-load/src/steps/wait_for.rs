@@ -5,12 +5,8 @@ use super::prelude::*;
 use crate::scenario::cue_names;
 use crate::scenario::cue_use::CueUse;
 
-pub(super) const KIND: StepKind = StepKind {
-    name: "wait_for",
-    example: "wait_for: ready",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(super) const KIND: StepKind =
+    StepKind::new("wait_for", "wait_for: ready", StepForm::Value(read));
 
 fn read(reader: &mut Reader<'_>, node: &Node) -> Option<Box<dyn Action>> {
     if node.scalar().is_some() {

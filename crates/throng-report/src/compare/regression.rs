@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::estimate::{Difference, Estimate, compare};
 use super::figure::FigureReader;
 use super::percent::{digits, factor};
-use crate::threshold::ThresholdError;
+use crate::threshold::{ConditionParts, ThresholdError};
 
 /// A change that is too much. Parsed with [`str::parse`].
 #[derive(Clone, Debug)]
@@ -139,9 +139,8 @@ impl FromStr for Regression {
     type Err = ThresholdError;
 
     fn from_str(text: &str) -> Result<Self, ThresholdError> {
-        let (name, rest) = token(text, 0, |c| c.is_alphanumeric() || matches!(c, '_' | '.' | '-'));
+        let ConditionParts { name, sign, amount } = ConditionParts::of(text);
         let reader = FigureReader::named(&text[name.clone()], name.start)?;
-        let (sign, rest) = token(text, rest, |c| "<>=!≤≥".contains(c));
         let (is_above, or_equal) = match &text[sign.clone()] {
             ">" => (true, false),
             ">=" | "≥" => (true, true),
@@ -155,17 +154,16 @@ impl FromStr for Regression {
                 return Err(error(sign, problem, "one of >, >=, <, <="));
             }
         };
-        let amount = rest + text[rest..].len() - text[rest..].trim_start().len();
-        let end = text.trim_end().len().max(amount);
-        let negative = match text[amount..end].chars().next() {
+        let negative = match text[amount.clone()].chars().next() {
             Some('+') => false,
             Some('-') => true,
             _ => {
                 let problem = "the sign of the change is missing".to_owned();
-                return Err(error(amount..end, problem, EXPECTED));
+                return Err(error(amount, problem, EXPECTED));
             }
         };
-        let number = text[amount + 1..end].trim();
+        let Range { start, end } = amount;
+        let number = text[start + 1..end].trim();
         let from = end - number.len();
         let with_sign = |value: f64| if negative { -value } else { value };
         let limit = if let Some(percent) = number.strip_suffix('%') {
@@ -192,15 +190,6 @@ const EXPECTED: &str = "a change with its sign, such as +10%, -5% or +0";
 
 fn error(span: Range<usize>, problem: String, expected: &str) -> ThresholdError {
     ThresholdError { span, problem, expected: expected.to_owned(), suggestion: None }
-}
-
-/// Returns the characters from the next one that is no space, as long as they belong to the token,
-/// and the end of the token.
-fn token(text: &str, from: usize, belongs: impl Fn(char) -> bool) -> (Range<usize>, usize) {
-    let rest = &text[from..];
-    let start = from + rest.len() - rest.trim_start().len();
-    let end = text[start..].find(|c| !belongs(c)).map_or(text.len(), |length| start + length);
-    (start..end, end)
 }
 
 #[cfg(test)]

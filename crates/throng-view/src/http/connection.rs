@@ -44,7 +44,7 @@ async fn answer(State(place): State<Arc<SharedPlace>>, request: Request, next: N
     if response.status().is_success() {
         place.update(|state| state.let_in());
     }
-    response.map(|body| Body::new(AnswerBody { body, _answering: answering }))
+    response.map(|body| Body::new(GuardedBody { body, _guard: answering }))
 }
 
 /// Returns the body of a request, which has a time to arrive whole.
@@ -53,7 +53,7 @@ fn await_body(body: Body, place: &Arc<SharedPlace>) -> Body {
         return body;
     }
     place.update(|state| state.begin_body(Instant::now()));
-    Body::new(RequestBody { body, _awaited: AwaitedBody(Arc::clone(place)) })
+    Body::new(GuardedBody { body, _guard: AwaitedBody(Arc::clone(place)) })
 }
 
 /// The wait for a body. It ends when this is dropped, however it ends.
@@ -62,32 +62,6 @@ struct AwaitedBody(Arc<SharedPlace>);
 impl Drop for AwaitedBody {
     fn drop(&mut self) {
         self.0.update(PlaceState::end_body);
-    }
-}
-
-/// The body of a request, until its last part is read, or the server does not want it.
-struct RequestBody {
-    body: Body,
-    _awaited: AwaitedBody,
-}
-
-impl HttpBody for RequestBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 
@@ -100,13 +74,13 @@ impl Drop for Answering {
     }
 }
 
-/// The body of an answer, until its last part is taken.
-struct AnswerBody {
+/// A body, and what lasts until its last part is taken, or nothing wants it any more.
+struct GuardedBody<G> {
     body: Body,
-    _answering: Answering,
+    _guard: G,
 }
 
-impl HttpBody for AnswerBody {
+impl<G: Unpin> HttpBody for GuardedBody<G> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -2,8 +2,10 @@
 
 use throng_load::scenario::Diagnostic;
 
-use super::lexer::{TextPart, Token, TokenKind, tokens};
-use super::{Call, Expr, ExprKind, Parsed, Script};
+use super::lexer::{ELIXIR, UNREADABLE};
+use super::{Call, Expr, ExprKind, Script};
+use crate::cursor::{Cursor, Parsed};
+use crate::lexer::{Piece, Token, TokenKind, tokens};
 use crate::source::Span;
 
 /// Reads a script. The error is its first mistake.
@@ -12,87 +14,31 @@ pub(in super::super) fn parse(source: &str) -> Parsed<Script> {
 }
 
 fn parse_part(source: &str, part: &Span, depth: usize) -> Parsed<Script> {
-    let (tokens, comments) = tokens(source, part)?;
-    let mut parser = Parser { source, tokens: &tokens, at: 0, depth };
+    let (tokens, comments) = tokens(source, part, &ELIXIR)?;
+    let mut parser = Parser { source, tokens: Cursor::new(&tokens, &ELIXIR, depth) };
     let statements = parser.statements(false)?;
-    if parser.peek().kind != TokenKind::End {
-        return Err(parser.unexpected("a statement"));
+    if !parser.tokens.is_at_end() {
+        return Err(parser.tokens.unexpected("a statement"));
     }
     Ok(Script { statements, comments })
 }
 
 struct Parser<'s, 't> {
     source: &'s str,
-    tokens: &'t [Token],
-    at: usize,
-    /// Expressions that are open.
-    depth: usize,
+    tokens: Cursor<'t>,
 }
 
-impl<'t> Parser<'_, 't> {
-    fn peek(&self) -> &'t Token {
-        &self.tokens[self.at.min(self.tokens.len() - 1)]
-    }
-
-    fn next(&mut self) -> &'t Token {
-        let token = self.peek();
-        self.at = (self.at + 1).min(self.tokens.len() - 1);
-        token
-    }
-
-    fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.peek().kind, TokenKind::Sign(next) if next == sign)
-    }
-
-    fn is_word(&self, word: &str) -> bool {
-        matches!(&self.peek().kind, TokenKind::Word(next) if next == word)
-    }
-
-    fn takes(&mut self, sign: &str) -> bool {
-        let is_next = self.is_sign(sign);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    fn takes_word(&mut self, word: &str) -> bool {
-        let is_next = self.is_word(word);
-        self.at += usize::from(is_next);
-        is_next
-    }
-
-    fn expect(&mut self, sign: &str, expected: &str) -> Parsed<()> {
-        if self.takes(sign) { Ok(()) } else { Err(self.unexpected(expected)) }
-    }
-
+impl Parser<'_, '_> {
     fn skip_lines(&mut self) {
-        while self.peek().kind == TokenKind::Line {
-            self.next();
+        while self.tokens.peek().kind == TokenKind::Line {
+            self.tokens.next();
         }
     }
 
     /// Skips line breaks before a pipe, which goes on with the line above.
-    fn skip_lines_before_pipe(&mut self) {
-        let lines = self.tokens[self.at..].iter();
-        let lines = lines.take_while(|token| token.kind == TokenKind::Line).count();
-        if let Some(Token { kind: TokenKind::Sign(PIPE), .. }) = self.tokens.get(self.at + lines) {
-            self.at += lines;
-        }
-    }
-
-    fn unexpected(&self, expected: &str) -> Diagnostic {
-        let token = self.peek();
-        let title = "the script cannot be read here";
-        Diagnostic::new(token.span.clone(), title, format!("expected {expected}"))
-    }
-
-    fn open(&mut self) -> Parsed<()> {
-        self.depth += 1;
-        if self.depth > DEPTH_MAX {
-            let label = format!("at most {DEPTH_MAX} may be open");
-            let title = "too many expressions in expressions";
-            return Err(Diagnostic::new(self.peek().span.clone(), title, label));
-        }
-        Ok(())
+    fn skip_line_before_pipe(&mut self) {
+        let is_line = self.tokens.peek().kind == TokenKind::Line;
+        self.tokens.at += usize::from(is_line && self.tokens.is_sign_ahead(1, PIPE));
     }
 
     /// Reads statements up to the end of the source, or of a block, whose `end` it leaves.
@@ -100,23 +46,24 @@ impl<'t> Parser<'_, 't> {
         let mut statements = Vec::new();
         loop {
             self.skip_lines();
-            let is_end = is_block && self.is_word("end") || !is_block && self.is_sign("}");
-            if self.peek().kind == TokenKind::End || is_end {
+            let is_end = is_block && self.tokens.word() == Some("end")
+                || !is_block && self.tokens.is_sign("}");
+            if self.tokens.peek().kind == TokenKind::End || is_end {
                 return Ok(statements);
             }
             statements.push(self.expression()?);
-            let is_end = is_block && self.is_word("end");
-            if !is_end && !matches!(self.peek().kind, TokenKind::Line | TokenKind::End) {
-                return Err(self.unexpected("the next statement in a line of its own"));
+            let is_end = is_block && self.tokens.word() == Some("end");
+            if !is_end && !matches!(self.tokens.peek().kind, TokenKind::Line | TokenKind::End) {
+                return Err(self.tokens.unexpected("the next statement in a line of its own"));
             }
         }
     }
 
     /// Reads an expression, which may be a match.
     fn expression(&mut self) -> Parsed<Expr> {
-        self.open()?;
+        self.tokens.open()?;
         let left = self.operation(0)?;
-        let whole = if self.takes("=") {
+        let whole = if self.tokens.takes("=") {
             self.skip_lines();
             let right = self.expression()?;
             let span = left.span.start..right.span.end;
@@ -124,7 +71,7 @@ impl<'t> Parser<'_, 't> {
         } else {
             left
         };
-        self.depth -= 1;
+        self.tokens.close();
         Ok(whole)
     }
 
@@ -133,14 +80,14 @@ impl<'t> Parser<'_, 't> {
         let Some(operators) = OPERATORS.get(rank) else { return self.postfix() };
         let mut left = self.operation(rank + 1)?;
         loop {
-            self.skip_lines_before_pipe();
-            let found = match &self.peek().kind {
+            self.skip_line_before_pipe();
+            let found = match &self.tokens.peek().kind {
                 TokenKind::Sign(sign) => operators.iter().find(|operator| *operator == sign),
                 TokenKind::Word(word) => operators.iter().find(|operator| *operator == word),
                 _ => None,
             };
             let Some(operator) = found else { return Ok(left) };
-            self.next();
+            self.tokens.next();
             self.skip_lines();
             let right = self.operation(rank + 1)?;
             let span = left.span.start..right.span.end;
@@ -156,18 +103,18 @@ impl<'t> Parser<'_, 't> {
     fn postfix(&mut self) -> Parsed<Expr> {
         let mut value = self.primary()?;
         loop {
-            if self.is_sign("[") && self.peek().span.start == value.span.end {
-                self.next();
+            if self.tokens.is_sign("[") && self.tokens.peek().span.start == value.span.end {
+                self.tokens.next();
                 let key = self.expression()?;
-                self.expect("]", "`]`")?;
-                let span = value.span.start..self.tokens[self.at - 1].span.end;
+                self.tokens.expect("]", "`]`")?;
+                let span = value.span.start..self.tokens.end_of_last();
                 value = Expr { span, kind: ExprKind::Access(Box::new(value), Box::new(key)) };
-            } else if self.is_sign(".") {
-                self.next();
-                let TokenKind::Word(name) = &self.peek().kind else {
-                    return Err(self.unexpected("a name"));
+            } else if self.tokens.is_sign(".") {
+                self.tokens.next();
+                let TokenKind::Word(name) = &self.tokens.peek().kind else {
+                    return Err(self.tokens.unexpected("a name"));
                 };
-                let token = self.next();
+                let token = self.tokens.next();
                 let span = value.span.start..token.span.end;
                 value = match &value.kind {
                     // `Enum.each` and `:rand.uniform` are names of functions.
@@ -192,16 +139,16 @@ impl<'t> Parser<'_, 't> {
     }
 
     fn primary(&mut self) -> Parsed<Expr> {
-        let token = self.next();
+        let token = self.tokens.next();
         let begin = token.span.start;
         let kind = match &token.kind {
             TokenKind::Number(value) => ExprKind::Number(*value),
             TokenKind::Atom(name) => ExprKind::Atom(name.clone()),
-            TokenKind::Text(parts) => ExprKind::Text(self.text(parts)?),
+            TokenKind::Template(parts) => ExprKind::Text(self.text(parts)?),
             TokenKind::Sign("-") => {
-                self.open()?;
+                self.tokens.open()?;
                 let operand = self.primary()?;
-                self.depth -= 1;
+                self.tokens.close();
                 match operand.kind {
                     ExprKind::Number(value) => ExprKind::Number(-value),
                     _ => ExprKind::Other("-".to_owned()),
@@ -211,7 +158,7 @@ impl<'t> Parser<'_, 't> {
                 self.skip_lines();
                 let inner = self.expression()?;
                 self.skip_lines();
-                self.expect(")", "`)`")?;
+                self.tokens.expect(")", "`)`")?;
                 return Ok(inner);
             }
             TokenKind::Sign("[") => ExprKind::List(self.items("]")?),
@@ -220,44 +167,43 @@ impl<'t> Parser<'_, 't> {
             TokenKind::Sign("<<") => ExprKind::Bytes(self.items(">>")?),
             TokenKind::Word(word) => return self.word(word, token),
             TokenKind::Sign("^") => {
-                self.open()?;
+                self.tokens.open()?;
                 let name = self.primary()?;
-                self.depth -= 1;
+                self.tokens.close();
                 ExprKind::Pinned(Box::new(name))
             }
             TokenKind::Sign("&") => {
-                self.open()?;
+                self.tokens.open()?;
                 // `&(&1 != nil)`, `&fetch/0`, `&1`.
                 self.operation(0)?;
-                self.depth -= 1;
+                self.tokens.close();
                 ExprKind::Other("&".to_owned())
             }
             _ => {
-                self.at -= 1;
-                return Err(self.unexpected("a call, a value or a name"));
+                self.tokens.at -= 1;
+                return Err(self.tokens.unexpected("a call, a value or a name"));
             }
         };
-        Ok(Expr { span: begin..self.tokens[self.at - 1].span.end, kind })
+        Ok(Expr { span: begin..self.tokens.end_of_last(), kind })
     }
 
-    fn text(&mut self, parts: &[TextPart]) -> Parsed<Vec<Expr>> {
+    fn text(&mut self, parts: &[Piece]) -> Parsed<Vec<Expr>> {
         let mut exprs = Vec::new();
         for part in parts {
             match part {
-                TextPart::Literal(text) if text.is_empty() => {}
-                TextPart::Literal(text) => {
+                Piece::Text(text) if text.is_empty() => {}
+                Piece::Text(text) => {
                     exprs.push(Expr { span: 0..0, kind: ExprKind::Literal(text.clone()) });
                 }
-                TextPart::Place(span) => {
-                    self.open()?;
-                    let mut script = parse_part(self.source, span, self.depth)?;
-                    self.depth -= 1;
+                Piece::Expression(span) => {
+                    self.tokens.open()?;
+                    let mut script = parse_part(self.source, span, self.tokens.depth)?;
+                    self.tokens.close();
                     match script.statements.pop() {
                         Some(value) if script.statements.is_empty() => exprs.push(value),
                         _ => {
-                            let title = "the script cannot be read here";
                             let label = "expected one value between `#{` and `}`";
-                            return Err(Diagnostic::new(span.clone(), title, label));
+                            return Err(Diagnostic::new(span.clone(), UNREADABLE, label));
                         }
                     }
                 }
@@ -289,13 +235,14 @@ impl<'t> Parser<'_, 't> {
     /// Reads the rest of a call, or of a variable, behind its name.
     fn call(&mut self, name: &str, begin: usize, token: &Token) -> Parsed<Expr> {
         let mut call = Call { name: name.to_owned(), ..Call::default() };
-        let has_parentheses = self.is_sign("(") && self.peek().span.start == token.span.end;
+        let has_parentheses =
+            self.tokens.is_sign("(") && self.tokens.peek().span.start == token.span.end;
         if has_parentheses {
-            self.next();
+            self.tokens.next();
             call.arguments = self.items(")")?;
-        } else if self.begins_argument(name) && self.peek().span.start > token.span.end {
+        } else if self.begins_argument(name) && self.tokens.peek().span.start > token.span.end {
             call.arguments.push(self.expression()?);
-            while self.takes(",") {
+            while self.tokens.takes(",") {
                 self.skip_lines();
                 call.arguments.push(self.expression()?);
             }
@@ -306,14 +253,14 @@ impl<'t> Parser<'_, 't> {
             };
             return Ok(Expr { span: begin..token.span.end, kind });
         }
-        let span = begin..self.tokens[self.at - 1].span.end;
+        let span = begin..self.tokens.end_of_last();
         Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
     }
 
     /// Reports whether an argument without parentheses follows: `delay 1000`.
     fn begins_argument(&self, name: &str) -> bool {
-        let may = match &self.peek().kind {
-            TokenKind::Number(_) | TokenKind::Text(_) | TokenKind::Atom(_) => true,
+        let may = match &self.tokens.peek().kind {
+            TokenKind::Number(_) | TokenKind::Template(_) | TokenKind::Atom(_) => true,
             TokenKind::Sign(sign) => ["%{", "{", "[", "("].contains(sign),
             TokenKind::Word(word) => !["do", "and", "or", "in", "end", "else"].contains(&&**word),
             _ => false,
@@ -324,36 +271,36 @@ impl<'t> Parser<'_, 't> {
 
     /// Reads `fn _ -> ... end`.
     fn function(&mut self, begin: usize) -> Parsed<Expr> {
-        self.open()?;
+        self.tokens.open()?;
         self.skip_lines();
-        let first = self.at;
+        let first = self.tokens.at;
         let mut call = Call { name: "fn".to_owned(), ..Call::default() };
-        while !self.takes("->") {
+        while !self.tokens.takes("->") {
             call.arguments.push(self.operation(0)?);
-            if !self.takes(",") && !self.is_sign("->") {
-                return Err(self.unexpected("`->`"));
+            if !self.tokens.takes(",") && !self.tokens.is_sign("->") {
+                return Err(self.tokens.unexpected("`->`"));
             }
         }
         call.block = match self.statements(true) {
-            Err(_) if self.is_sign("->") => {
-                self.at = first;
-                self.depth -= 1;
+            Err(_) if self.tokens.is_sign("->") => {
+                self.tokens.at = first;
+                self.tokens.close();
                 return self.other("fn with several clauses", begin, 1);
             }
             block => block?,
         };
-        if !self.takes_word("end") {
-            return Err(self.unexpected("`end`"));
+        if !self.tokens.takes_word("end") {
+            return Err(self.tokens.unexpected("`end`"));
         }
-        self.depth -= 1;
-        let span = begin..self.tokens[self.at - 1].span.end;
+        self.tokens.close();
+        let span = begin..self.tokens.end_of_last();
         Ok(Expr { span, kind: ExprKind::Call(Box::new(call)) })
     }
 
     /// Skips a block up to its `end`. `open` blocks have begun.
     fn other(&mut self, word: &str, begin: usize, mut open: i32) -> Parsed<Expr> {
         loop {
-            let token = self.next();
+            let token = self.tokens.next();
             match &token.kind {
                 TokenKind::Word(inner) if inner == "do" || inner == "fn" => open += 1,
                 TokenKind::Word(inner) if inner == "end" => {
@@ -363,7 +310,9 @@ impl<'t> Parser<'_, 't> {
                         return Ok(Expr { span, kind: ExprKind::Other(word.to_owned()) });
                     }
                 }
-                TokenKind::End => return Err(self.unexpected(&format!("the `end` of `{word}`"))),
+                TokenKind::End => {
+                    return Err(self.tokens.unexpected(&format!("the `end` of `{word}`")));
+                }
                 _ => {}
             }
         }
@@ -371,16 +320,16 @@ impl<'t> Parser<'_, 't> {
 
     /// Reads items up to `close`. Keys without braces become pairs: `a: 1`.
     fn items(&mut self, close: &'static str) -> Parsed<Vec<Expr>> {
-        self.open()?;
+        self.tokens.open()?;
         let mut items = Vec::new();
         loop {
             self.skip_lines();
-            if self.takes(close) {
+            if self.tokens.takes(close) {
                 break;
             }
-            items.push(match &self.peek().kind {
+            items.push(match &self.tokens.peek().kind {
                 TokenKind::Key(key) => {
-                    let token = self.next();
+                    let token = self.tokens.next();
                     self.skip_lines();
                     let key = Expr { span: token.span.clone(), kind: ExprKind::Atom(key.clone()) };
                     let value = self.expression()?;
@@ -390,45 +339,45 @@ impl<'t> Parser<'_, 't> {
                 _ => self.expression()?,
             });
             self.skip_lines();
-            if !self.takes(",") {
-                self.expect(close, &format!("`,` or `{close}`"))?;
+            if !self.tokens.takes(",") {
+                self.tokens.expect(close, &format!("`,` or `{close}`"))?;
                 break;
             }
         }
-        self.depth -= 1;
+        self.tokens.close();
         Ok(items)
     }
 
     /// Reads the entries of a map, behind its `%{`.
     fn entries(&mut self) -> Parsed<Vec<(Expr, Expr)>> {
-        self.open()?;
+        self.tokens.open()?;
         let mut entries = Vec::new();
         loop {
             self.skip_lines();
-            if self.takes("}") {
+            if self.tokens.takes("}") {
                 break;
             }
-            let key = match &self.peek().kind {
+            let key = match &self.tokens.peek().kind {
                 TokenKind::Key(key) => {
-                    let token = self.next();
+                    let token = self.tokens.next();
                     Expr { span: token.span.clone(), kind: ExprKind::Atom(key.clone()) }
                 }
                 _ => {
                     let key = self.expression()?;
                     self.skip_lines();
-                    self.expect("=>", "`=>`")?;
+                    self.tokens.expect("=>", "`=>`")?;
                     key
                 }
             };
             self.skip_lines();
             entries.push((key, self.expression()?));
             self.skip_lines();
-            if !self.takes(",") {
-                self.expect("}", "`,` or `}`")?;
+            if !self.tokens.takes(",") {
+                self.tokens.expect("}", "`,` or `}`")?;
                 break;
             }
         }
-        self.depth -= 1;
+        self.tokens.close();
         Ok(entries)
     }
 }
@@ -461,6 +410,3 @@ const OPERATORS: [&[&str]; 9] = [
     &["+", "-"],
     &["*", "/"],
 ];
-
-/// Expressions that may be open at once.
-const DEPTH_MAX: usize = 48;

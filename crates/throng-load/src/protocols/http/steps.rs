@@ -15,57 +15,26 @@ pub(crate) const OF_USER: &[&[StepKind]] = &[VALUES, REQUESTS, FLOW];
 /// Steps of a rule of `on_message`, none of which waits.
 pub(crate) const OF_RULE: &[&[StepKind]] = &[FLOW_OF_RULE];
 
-/// Steps that send a request.
-pub(crate) const REQUESTS: &[StepKind] = &[GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS];
+/// Returns the kinds of these steps.
+macro_rules! requests {
+    ($( ($name:literal, $method:expr, $example:literal), )+) => {
+        &[$( {
+            let form = StepForm::Value(|reader, node| read(reader, node, ($name, $method)));
+            StepKind::new($name, $example, form).measured(StepMeasure::As(Operation::Http))
+        } ),+]
+    };
+}
 
-const GET: StepKind = StepKind {
-    name: "get",
-    example: "get: /",
-    form: StepForm::Value(|reader, node| read(reader, node, ("get", "GET"))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const HEAD: StepKind = StepKind {
-    name: "head",
-    example: "head: /",
-    form: StepForm::Value(|reader, node| read(reader, node, ("head", HEAD_METHOD))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const POST: StepKind = StepKind {
-    name: "post",
-    example: "post: {path: /login, json: {user: \"${user.id}\"}}",
-    form: StepForm::Value(|reader, node| read(reader, node, ("post", "POST"))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const PUT: StepKind = StepKind {
-    name: "put",
-    example: "put: {path: /name, body: \"${user.id}\"}",
-    form: StepForm::Value(|reader, node| read(reader, node, ("put", "PUT"))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const PATCH: StepKind = StepKind {
-    name: "patch",
-    example: "patch: {path: /name, json: {name: \"${user.id}\"}}",
-    form: StepForm::Value(|reader, node| read(reader, node, ("patch", "PATCH"))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const DELETE: StepKind = StepKind {
-    name: "delete",
-    example: "delete: /session",
-    form: StepForm::Value(|reader, node| read(reader, node, ("delete", "DELETE"))),
-    measured: StepMeasure::As(Operation::Http),
-};
-
-const OPTIONS: StepKind = StepKind {
-    name: "options",
-    example: "options: /",
-    form: StepForm::Value(|reader, node| read(reader, node, ("options", "OPTIONS"))),
-    measured: StepMeasure::As(Operation::Http),
-};
+/// Steps that send a request: the name, the method and an example.
+pub(crate) const REQUESTS: &[StepKind] = requests![
+    ("get", "GET", "get: /"),
+    ("head", HEAD_METHOD, "head: /"),
+    ("post", "POST", "post: {path: /login, json: {user: \"${user.id}\"}}"),
+    ("put", "PUT", "put: {path: /name, body: \"${user.id}\"}"),
+    ("patch", "PATCH", "patch: {path: /name, json: {name: \"${user.id}\"}}"),
+    ("delete", "DELETE", "delete: /session"),
+    ("options", "OPTIONS", "options: /"),
+];
 
 #[derive(Debug)]
 struct Http {

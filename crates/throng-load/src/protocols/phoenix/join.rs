@@ -7,12 +7,9 @@ use crate::program::MessagePattern;
 use crate::steps::expect::read_response;
 use crate::steps::prelude::*;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "join",
-    example: "join: {topic: \"rooms:lobby\"}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::As(Operation::Join),
-};
+pub(crate) const KIND: StepKind =
+    StepKind::new("join", "join: {topic: \"rooms:lobby\"}", StepForm::Value(read))
+        .measured(StepMeasure::As(Operation::Join));
 
 #[derive(Debug)]
 struct Join {

@@ -5,12 +5,8 @@ use super::channels::Channel;
 use super::topic::{REPLY_TIMEOUT_DEFAULT, read_topic};
 use crate::steps::prelude::*;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "leave",
-    example: "leave: {topic: \"rooms:lobby\"}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::No,
-};
+pub(crate) const KIND: StepKind =
+    StepKind::new("leave", "leave: {topic: \"rooms:lobby\"}", StepForm::Value(read));
 
 #[derive(Debug)]
 struct Leave {

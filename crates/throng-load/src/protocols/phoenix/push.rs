@@ -6,12 +6,9 @@ use crate::program::{LimitedAction, MessagePattern};
 use crate::steps::expect::read_response;
 use crate::steps::prelude::*;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "push",
-    example: "push: {topic: \"rooms:lobby\", event: new_msg}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::As(Operation::Push),
-};
+pub(crate) const KIND: StepKind =
+    StepKind::new("push", "push: {topic: \"rooms:lobby\", event: new_msg}", StepForm::Value(read))
+        .measured(StepMeasure::As(Operation::Push));
 
 /// A push of a rule of `on_message`.
 pub(crate) const OF_RULE: StepKind = StepKind { form: StepForm::Value(read_of_rule), ..KIND };

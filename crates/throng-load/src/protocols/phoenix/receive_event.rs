@@ -7,12 +7,12 @@ use crate::scenario::reader::Fields;
 use crate::steps::expect::{Answer, Expect, check_steady, read_captures, read_payload};
 use crate::steps::prelude::*;
 
-pub(crate) const KIND: StepKind = StepKind {
-    name: "receive",
-    example: "receive: {topic: \"rooms:lobby\", event: new_msg}",
-    form: StepForm::Value(read),
-    measured: StepMeasure::ByName,
-};
+pub(crate) const KIND: StepKind = StepKind::new(
+    "receive",
+    "receive: {topic: \"rooms:lobby\", event: new_msg}",
+    StepForm::Value(read),
+)
+.measured(StepMeasure::ByName);
 
 /// A `receive` of a channel: other events may come before it.
 #[derive(Debug)]

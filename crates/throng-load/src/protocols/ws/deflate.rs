@@ -30,10 +30,9 @@ fn read_offer(reader: &mut Reader<'_>, node: &Node) -> Option<DeflateOffer> {
     let fields = reader.fields(node, "`deflate`", &KEYS)?;
     let server = reader.flag(&fields, "server_no_context_takeover", false);
     let client = reader.flag(&fields, "client_no_context_takeover", false);
-    let server_bits = match fields.get("server_max_window_bits") {
-        Some(node) => read_window(reader, node, "server_max_window_bits", &[], Some),
-        None => Some(None),
-    };
+    let server_bits = reader.value_or(&fields, "server_max_window_bits", None, |reader, node| {
+        read_window(reader, node, "server_max_window_bits", &[], Some)
+    });
     let client_bits = match fields.get("client_max_window_bits") {
         Some(node) => {
             let words =

@@ -16,19 +16,10 @@ use crate::user::outcomes;
 use crate::user::record::Sample;
 use crate::user::trace::TraceEvent;
 
-pub(crate) const PING: StepKind = StepKind {
-    name: "ping",
-    example: "ping",
-    form: StepForm::OptionalValue(read_ping),
-    measured: StepMeasure::ByName,
-};
+pub(crate) const PING: StepKind =
+    StepKind::new("ping", "ping", StepForm::OptionalValue(read_ping)).measured(StepMeasure::ByName);
 
-pub(crate) const PONG: StepKind = StepKind {
-    name: "pong",
-    example: "pong",
-    form: StepForm::OptionalValue(read_pong),
-    measured: StepMeasure::No,
-};
+pub(crate) const PONG: StepKind = StepKind::new("pong", "pong", StepForm::OptionalValue(read_pong));
 
 #[derive(Clone, Debug)]
 struct Ping {

@@ -36,10 +36,9 @@ pub(super) fn read_spike(reader: &mut Reader<'_>, node: &Node) -> Option<SpikeSh
         .and_then(|node| read_level(reader, node, "`to`"));
     let span = reader.require(&fields, "for", "`spike`", "for: 30s");
     let span = span.and_then(|node| positive_duration(reader, node, "`for`"));
-    let over = match fields.get("over") {
-        None => Some(Duration::ZERO),
-        Some(node) => positive_duration(reader, node, "`over`"),
-    };
+    let over = reader.value_or(&fields, "over", Duration::ZERO, |reader, node| {
+        positive_duration(reader, node, "`over`")
+    });
     let spacing = read_spacing(reader, fields.get("spacing"));
     let to = to?;
     if matches!(to, Level::Users(_)) && fields.get("spacing").is_some() {

@@ -25,10 +25,7 @@ pub(super) fn read(reader: &mut Reader<'_>, node: &Node, folder: &Path) -> Optio
             reader.text(node, "`column`", "a name, or a number from 1").map(Column::parse)
         }
     };
-    let speed = match fields.get("speed") {
-        None => Some(1.0),
-        Some(node) => read_speed(reader, node),
-    };
+    let speed = reader.value_or(&fields, "speed", 1.0, read_speed);
     let (text, column, speed) = (text?, column?, speed?);
     let path = folder.join(text);
     match read_file(&reader.inputs, &path, &column) {

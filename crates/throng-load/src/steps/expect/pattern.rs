@@ -351,10 +351,7 @@ pub(crate) fn read_payload(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
 ) -> Option<Option<JsonPattern>> {
-    match fields.get("payload") {
-        None => Some(None),
-        Some(node) => read_json(reader, node).map(Some),
-    }
+    reader.optional(&fields, "payload", read_json)
 }
 
 /// Reads the name of a value that a step stores.
