@@ -279,14 +279,16 @@ pub(crate) mod tests {
         };
         let client = KeyMaterial { suite, send: half(1), receive: half(5) };
         let server = KeyMaterial { suite, send: half(5), receive: half(1) };
-        let build = |agreed: KeyMaterial, is_client| -> Box<dyn ConnKeys> {
-            if agreed.suite.needs_large_keys() {
-                Box::new(LargeKeys::new(&agreed, is_client))
-            } else {
-                Box::new(SmallKeys::new(&agreed, is_client))
-            }
-        };
-        [build(client, true), build(server, false)]
+        [build(&client, true), build(&server, false)]
+    }
+
+    /// Returns keys in the form of their suite.
+    pub(crate) fn build(agreed: &KeyMaterial, is_client: bool) -> Box<dyn ConnKeys> {
+        if agreed.suite.needs_large_keys() {
+            Box::new(LargeKeys::new(agreed, is_client))
+        } else {
+            Box::new(SmallKeys::new(agreed, is_client))
+        }
     }
 
     #[test]
