@@ -139,11 +139,11 @@ impl Settings {
 
 /// Returns the reason why a flag without effect ends the case.
 fn unknown(flag: &str, name: &str) -> FlagError {
-    let is_meant = |pattern: &&str| match pattern.strip_suffix('*') {
+    let is_meant = |pattern: &str| match pattern.strip_suffix('*') {
         Some(begin) => name.starts_with(begin),
-        None => name == *pattern,
+        None => name == pattern,
     };
-    match NOT_OFFERED.iter().find(|(_, patterns)| patterns.iter().any(|it| is_meant(&it))) {
+    match NOT_OFFERED.iter().find(|(_, patterns)| patterns.iter().any(|it| is_meant(it))) {
         Some((reason, _)) => FlagError::NotOffered { flag: flag.to_owned(), reason },
         None => FlagError::Failed(format!("{flag} is in no table of flags.rs")),
     }
