@@ -96,11 +96,18 @@ impl Handshake {
         Ok(HandshakeStep { cost_us, is_complete })
     }
 
-    /// Lets rustls tell the peer that its record is wrong, with the keys that it has now.
+    /// Appends the alert for a record that rustls does not see.
     pub(crate) fn refuse(&mut self, error: &TlsError, unix: u64, out: &mut Vec<u8>) {
-        if !matches!(error, TlsError::NotTls(_)) {
-            let _guard = StepGuard::enter(unix, false);
-            let _ = self.backend.offer(&[0xff, 3, 3, 0xff, 0xff], out);
+        match (self.phase(), error.alert()) {
+            (_, None) => {}
+            (Phase::First, Some(alert)) => {
+                out.extend_from_slice(&[21, 3, 3, 0, 2, alert.level(), alert.0]);
+            }
+            // rustls seals it with the keys that it has now.
+            _ => {
+                let _guard = StepGuard::enter(unix, false);
+                let _ = self.backend.offer(&backend::WRONG_HEADER, out);
+            }
         }
     }
 

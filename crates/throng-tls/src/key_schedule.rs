@@ -1,5 +1,6 @@
 //! The key schedule of TLS 1.3, as far as it is needed after the handshake (RFC 8446 section 7).
 
+use ring::error::Unspecified;
 use ring::hkdf::{KeyType, Prk};
 
 use crate::suite::Suite;
@@ -30,9 +31,17 @@ fn expand_label(suite: Suite, secret: &[u8], label: &[u8], out: &mut [u8]) {
     let length = (out.len() as u16).to_be_bytes();
     let label_bytes = [(PREFIX.len() + label.len()) as u8];
     let info = [&length[..], &label_bytes, PREFIX, label, &[0]];
-    let output = Prk::new_less_safe(suite.hkdf(), secret);
-    let output = output.expand(&info, Bytes(out.len())).expect("at most 255 hashes are asked for");
-    output.fill(out).expect("the length is that of `out`");
+    expand(suite, secret, &info, out).expect("at most 255 hashes are asked for");
+}
+
+/// HKDF-Expand (RFC 5869 section 2.3). Fails if more than 255 hashes are asked for.
+pub(crate) fn expand(
+    suite: Suite,
+    secret: &[u8],
+    info: &[&[u8]],
+    out: &mut [u8],
+) -> Result<(), Unspecified> {
+    Prk::new_less_safe(suite.hkdf(), secret).expand(info, Bytes(out.len()))?.fill(out)
 }
 
 struct Bytes(usize);

@@ -53,6 +53,8 @@ pub(crate) enum Flag {
     PeerClosed = 2,
     /// We sent `close_notify` or a fatal alert: nothing may follow.
     WeClosed = 4,
+    /// The peer asked for a key update, which goes before the next data.
+    OwesUpdate = 8,
 }
 
 impl ConnState {
@@ -64,6 +66,13 @@ impl ConnState {
     pub(crate) const fn set(&mut self, flag: Flag) -> bool {
         let was = self.is(flag);
         self.flags |= flag as u8;
+        was
+    }
+
+    /// Clears a flag. Returns whether it was set before.
+    pub(crate) const fn take(&mut self, flag: Flag) -> bool {
+        let was = self.is(flag);
+        self.flags &= !(flag as u8);
         was
     }
 }
@@ -268,6 +277,12 @@ pub(crate) mod tests {
 
     /// Returns keys of two ends that understand each other.
     pub(crate) fn pair(suite: Suite) -> [Box<dyn ConnKeys>; 2] {
+        let [client, server] = agreed(suite);
+        [build(&client, true), build(&server, false)]
+    }
+
+    /// Returns what a client and a server agreed.
+    pub(crate) fn agreed(suite: Suite) -> [KeyMaterial; 2] {
         let half = |byte: u8| match suite.secret_bytes() {
             0 => HalfMaterial {
                 secret: Zeroizing::new([0; SECRET_BYTES_MAX]),
@@ -279,14 +294,16 @@ pub(crate) mod tests {
         };
         let client = KeyMaterial { suite, send: half(1), receive: half(5) };
         let server = KeyMaterial { suite, send: half(5), receive: half(1) };
-        let build = |agreed: KeyMaterial, is_client| -> Box<dyn ConnKeys> {
-            if agreed.suite.needs_large_keys() {
-                Box::new(LargeKeys::new(&agreed, is_client))
-            } else {
-                Box::new(SmallKeys::new(&agreed, is_client))
-            }
-        };
-        [build(client, true), build(server, false)]
+        [client, server]
+    }
+
+    /// Returns keys in the form of their suite.
+    pub(crate) fn build(agreed: &KeyMaterial, is_client: bool) -> Box<dyn ConnKeys> {
+        if agreed.suite.needs_large_keys() {
+            Box::new(LargeKeys::new(agreed, is_client))
+        } else {
+            Box::new(SmallKeys::new(agreed, is_client))
+        }
     }
 
     #[test]

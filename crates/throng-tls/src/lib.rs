@@ -23,6 +23,8 @@ mod suite;
 mod table;
 mod tickets;
 mod transport;
+#[cfg(test)]
+mod wycheproof;
 
 pub use alert::Alert;
 #[cfg(feature = "self-signed")]

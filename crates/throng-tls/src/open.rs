@@ -45,7 +45,7 @@ impl TlsTable {
             result = self.read_handshake(key, now, &mut records, &mut opened, out);
         }
         if result == Ok(Reading::Open) {
-            result = self.read_records(key, now, &mut records, out);
+            result = self.read_records(key, now, &mut records);
         }
         opened.plain_bytes = records.plain_bytes();
         match result {
@@ -98,7 +98,6 @@ impl TlsTable {
         key: TlsKey,
         now: Instant,
         records: &mut Records<'_>,
-        out: &mut Vec<u8>,
     ) -> Result<Reading, TlsError> {
         let unix = self.unix_secs(now);
         let Some(OpenConn { keys, sides, counters }) = self.open_conn(key) else {
@@ -106,17 +105,12 @@ impl TlsTable {
         };
         let (half, state) = keys.split(Way::Receive);
         let (side, opener) = (state.take_side(sides), Opener::new(half));
-        let mut reader = RecordReader { opener, state, side, counters, unix, asks_update: false };
+        let mut reader = RecordReader { opener, state, side, counters, unix };
         let result = reader.read(records);
-        let RecordReader { state, side, asks_update, .. } = reader;
+        let RecordReader { state, side, .. } = reader;
         state.put_side(side, sides);
         result?;
-        let reading = if state.is(Flag::PeerClosed) { Reading::Ended } else { Reading::Open };
-        // One answer is enough for all requests of a read.
-        if asks_update && !state.is(Flag::WeClosed) {
-            self.update_keys(key, false, out)?;
-        }
-        Ok(reading)
+        Ok(if state.is(Flag::PeerClosed) { Reading::Ended } else { Reading::Open })
     }
 }
 
@@ -138,8 +132,6 @@ struct RecordReader<'a> {
     side: Side,
     counters: &'a mut TlsCounters,
     unix: u64,
-    /// The peer asked for a key update.
-    asks_update: bool,
 }
 
 impl RecordReader<'_> {
@@ -172,7 +164,13 @@ impl RecordReader<'_> {
                 return Ok(true);
             }
             ContentType::Data => {}
-            ContentType::Handshake => self.messages(content)?,
+            ContentType::Handshake => {
+                self.messages(content)?;
+                // A message counts once, in however many records it arrives.
+                if !self.side.message.is_empty() {
+                    return Ok(false);
+                }
+            }
             ContentType::Alert => self.alert(content)?,
             ContentType::ChangeCipherSpec => {
                 return Err(TlsError::Unexpected("change_cipher_spec after the handshake"));
@@ -186,14 +184,15 @@ impl RecordReader<'_> {
     }
 
     fn messages(&mut self, content: &[u8]) -> Result<(), TlsError> {
-        let Self { opener, state, side, counters, unix, asks_update } = self;
+        let Self { opener, state, side, counters, unix } = self;
         let Side { message: rest, tickets } = side;
+        let mut is_asked = false;
         post_handshake::read(state, rest, content, |message| {
             match message {
                 PostMessage::KeyUpdate { asks } => {
                     opener.update();
                     counters.key_updates += 1;
-                    *asks_update |= asks;
+                    is_asked |= asks;
                 }
                 // One ticket is enough for the next connection.
                 PostMessage::Ticket(body) => {
@@ -204,7 +203,13 @@ impl RecordReader<'_> {
                 }
             }
             Ok(())
-        })
+        })?;
+        // "an implementation which receives multiple KeyUpdates while it is silent [responds] with
+        // a single update" (section 4.6.3)
+        if is_asked {
+            state.set(Flag::OwesUpdate);
+        }
+        Ok(())
     }
 
     /// Reads an alert. In TLS 1.3 all but two are fatal, whatever their level says (section 6); a
@@ -233,3 +238,52 @@ const WARNING: u8 = 1;
 
 /// Records without data that a peer may send in a row: more are a flood.
 const IDLE_RECORDS_MAX: u8 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::handshake::HandshakeKeys;
+    use crate::keys::ConnKeys;
+    use crate::keys::tests::{agreed, pair};
+    use crate::record::Sealer;
+    use crate::suite::Suite;
+
+    /// Returns an open client, and the keys of its server.
+    fn client() -> (TlsTable, TlsKey, Box<dyn ConnKeys>) {
+        let suite = Suite::Tls13Aes128;
+        let [agreed, _] = agreed(suite);
+        let established = HandshakeReport {
+            suite,
+            kind: TlsHandshakeKind::Full,
+            alpn: None,
+            has_peer_certificate: true,
+            peer_valid_until: None,
+        };
+        let mut table = TlsTable::new(std::time::Duration::ZERO);
+        let key = table.refuse(TlsError::NotOpen);
+        let done = HandshakeKeys { is_client: true, agreed, established, tickets: None };
+        table.open_conn(key, done, Instant::ZERO);
+        let [_, server] = pair(suite);
+        (table, key, server)
+    }
+
+    #[test]
+    fn a_message_counts_once_in_however_many_records_it_arrives() {
+        let (mut table, key, mut server) = client();
+        let mut ticket = vec![4, 0, 0, 200];
+        ticket.resize(4 + 200, 7);
+        let mut check = |messages: u8, is_open: bool| {
+            for _ in 0..messages {
+                for byte in ticket.chunks(1) {
+                    let mut record = Vec::new();
+                    let mut sealer = Sealer::new(server.half(Way::Send));
+                    sealer.one(ContentType::Handshake, byte, &mut record).unwrap();
+                    table.open(key, Instant::ZERO, &mut record, &mut Vec::new());
+                }
+            }
+            assert_eq!(table.status(key) == TlsStatus::Open, is_open);
+        };
+        check(IDLE_RECORDS_MAX, true);
+        check(1, false);
+    }
+}

@@ -146,7 +146,11 @@ impl TlsTable {
             return Err(TlsError::NotOpen);
         }
         let mut sealer = Sealer::new(half);
-        let sealed = sealer.data(pieces, out);
+        let updated = match state.take(Flag::OwesUpdate) {
+            true => sealer.key_update(false, out),
+            false => Ok(()),
+        };
+        let sealed = updated.and_then(|()| sealer.data(pieces, out));
         counters.records_sealed += sealer.records;
         counters.key_updates += sealer.updates;
         if let Err(error) = &sealed {
@@ -170,6 +174,7 @@ impl TlsTable {
         if state.is(Flag::WeClosed) || !state.suite.is_13() {
             return Err(TlsError::NotOpen);
         }
+        state.take(Flag::OwesUpdate);
         counters.key_updates += 1;
         counters.records_sealed += 1;
         Sealer::new(half).key_update(asks, out)

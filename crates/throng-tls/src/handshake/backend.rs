@@ -97,12 +97,26 @@ impl Backend {
                 }
                 Ok(Some(progress)) => return Ok(progress),
                 Err(error) => {
+                    if !self.common().wants_write() && !matches!(error, Error::AlertReceived(_)) {
+                        self.refuse(record.len());
+                    }
                     // rustls has nothing to read here: it first gives back what it wants to send.
                     while self.common().wants_write() && matches!(self.advance(out), Ok(None)) {}
                     return Err(error);
                 }
             }
         }
+    }
+
+    /// Makes rustls queue an alert, `decode_error`, for an error that has none: it reads a wrong
+    /// header, in the place of the last record or, if that was read, behind it.
+    fn refuse(&mut self, record_bytes: usize) {
+        let begin = self.offered.len().saturating_sub(record_bytes);
+        for (byte, wrong) in self.offered[begin..].iter_mut().zip(WRONG_HEADER) {
+            *byte = wrong;
+        }
+        self.offered.extend_from_slice(&WRONG_HEADER);
+        let _ = self.advance(&mut Vec::new());
     }
 
     fn advance(&mut self, out: &mut Vec<u8>) -> Result<Option<Progress>, Error> {
@@ -155,6 +169,9 @@ impl Backend {
         Ok(HandshakeKeys { is_client, agreed, established, tickets })
     }
 }
+
+/// Header that no record has.
+pub(super) const WRONG_HEADER: [u8; 5] = [0xff, 3, 3, 0xff, 0xff];
 
 /// Handles what rustls reports. Returns the bytes to discard, and how far the handshake is, unless
 /// it goes on at once.

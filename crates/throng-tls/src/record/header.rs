@@ -43,6 +43,8 @@ pub(crate) fn record_bytes(header: [u8; HEADER_BYTES], phase: Phase) -> Result<u
     let typ = ContentType::of(first);
     let bytes_max = PLAINTEXT_BYTES_MAX
         + match phase {
+            // "The length MUST NOT exceed 2^14 bytes" of plaintext (RFC 8446 section 5.1)
+            Phase::First => 0,
             // "The length MUST NOT exceed 2^14 + 256 bytes" (RFC 8446 section 5.2)
             Phase::Open(TlsVersion::V13) => 256,
             // "The length MUST NOT exceed 2^14 + 2048" (RFC 5246 section 6.2.3)

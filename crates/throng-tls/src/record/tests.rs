@@ -123,10 +123,8 @@ fn lengths_have_the_limits_of_the_standard() {
         let more = vec![1; PLAINTEXT_BYTES_MAX + 1];
         let record = seal_one(&mut *client, ContentType::Data, &more);
         assert_eq!(open(&mut *server, &record), Err(TlsError::PlaintextTooLong));
-        assert_eq!(
-            open(&mut *server, &seal_one(&mut *client, ContentType::Data, &[])).unwrap().1,
-            []
-        );
+        let empty = seal_one(&mut *client, ContentType::Data, &[]);
+        assert!(open(&mut *server, &empty).unwrap().1.is_empty());
     }
     let header = |length: u16| [23, 3, 3, (length >> 8) as u8, length as u8];
     for (suite, over) in [(Suite::Tls13Aes128, 256), (Suite::Tls12Aes128, 2048)] {

@@ -98,6 +98,20 @@ impl Options {
         self
     }
 
+    /// Makes a folder with the certificates.
+    pub(crate) fn folder(&self) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = &self.server.pairs[0];
+        for (name, text) in [
+            ("ca.pem", self.authority.pem.as_bytes()),
+            ("chain.pem", pair.chain.text()),
+            ("key.pem", pair.key.text()),
+        ] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        folder
+    }
+
     pub(crate) fn client(&self) -> TlsClientConfig {
         TlsClientConfig::new(&self.client).unwrap()
     }

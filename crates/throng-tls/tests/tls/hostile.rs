@@ -80,6 +80,25 @@ fn a_peer_is_told_of_its_mistake_by_the_right_alert() {
     }
 }
 
+/// rustls has no alert for a message between the parts of another, and allows longer records than
+/// the standard does before they are sealed.
+#[test]
+fn a_mistake_in_the_first_records_has_an_alert() {
+    let options = Options::new();
+    let hello = Ours::client(&options.client(), false).take_sent();
+    let part = [&[22, 3, 1, 0, 9], &hello[5..14]].concat();
+    let table: [(&[&[u8]], &str, Alert); 2] = [
+        (&[&part, &[23, 3, 3, 0, 0]], "handshake_misbehaved", Alert::DECODE_ERROR),
+        (&[&[22, 3, 1, 0x40, 1]], "record_too_long", Alert::RECORD_OVERFLOW),
+    ];
+    for (records, name, alert) in table {
+        let mut server = Ours::server(&options.server());
+        records.iter().for_each(|record| server.receive(record));
+        assert_eq!(server.failure().map(|error| error.name()), Some(name));
+        assert_eq!(server.out, [21, 3, 3, 0, 2, 2, alert.0], "{name}");
+    }
+}
+
 #[test]
 fn nothing_follows_a_fatal_alert() {
     let [mut client, mut server] = open(&Options::new());

@@ -76,17 +76,24 @@ fn an_update_in_one_read_with_the_last_message_of_the_handshake_is_ours() {
     }
 }
 
+/// "an implementation which receives multiple KeyUpdates while it is silent [responds] with a
+/// single update" (RFC 8446 section 4.6.3), "prior to sending its next Application Data record".
 #[test]
-fn many_requests_in_one_read_have_one_answer() {
+fn requests_have_one_answer_before_the_next_data() {
     let options = Options::new();
     let mut client = Ours::client(&options.client(), false);
     let mut server = Ours::server(&options.server());
     exchange(&mut client, &mut server, usize::MAX);
     for _ in 0..20 {
         client.update_keys();
+        server.receive(&client.take_sent());
     }
-    server.receive(&client.take_sent());
-    assert_eq!(server.out.len(), 5 + 5 + 1 + 16, "one KeyUpdate");
+    assert_eq!(server.out, [], "the server is silent");
+    server.write(b"data");
+    assert_eq!(server.out.len(), (5 + 5 + 1 + 16) + (5 + 4 + 1 + 16), "one KeyUpdate, then data");
+    server.write(b" and more");
+    exchange(&mut client, &mut server, usize::MAX);
+    assert_eq!(client.take_plain(), b"data and more");
     talk(&mut client, &mut server, usize::MAX);
 }
 

@@ -1,11 +1,7 @@
 //! OpenSSL as the peer, over sockets of this machine.
 
-use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use throng_tls::{
     CertifiedPair, PemFile, Suite, TicketMaster, TlsHandshakeKind, TlsVersion, TrustAnchors,
@@ -13,161 +9,27 @@ use throng_tls::{
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours, exchange};
-
-/// Returns false where there is no OpenSSL, and says so.
-fn is_here() -> bool {
-    let found = Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_ok();
-    if !found {
-        eprintln!("not run: there is no openssl here");
-    }
-    found
-}
-
-/// Time after which a step of a test has failed.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// End of ours with its socket.
-struct Socket {
-    end: Ours,
-    stream: TcpStream,
-}
-
-impl Socket {
-    fn new(end: Ours, stream: TcpStream) -> Self {
-        stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        Self { end, stream }
-    }
-
-    fn flush(&mut self) {
-        self.stream.write_all(&self.end.take_sent()).unwrap();
-    }
-
-    /// Receives and answers until the condition holds.
-    fn until(&mut self, what: &str, mut is_so: impl FnMut(&Ours) -> bool) {
-        let begun = Instant::now();
-        let mut buffer = [0; 4_096];
-        loop {
-            self.flush();
-            if is_so(&self.end) {
-                return;
-            }
-            assert!(begun.elapsed() < PATIENCE, "not in time: {what}; {:?}", self.end.failure());
-            match self.stream.read(&mut buffer) {
-                Ok(0) => assert!(is_so(&self.end), "the end came before: {what}"),
-                Ok(length) => self.end.receive(&buffer[..length]),
-                Err(error) => assert!(
-                    [std::io::ErrorKind::WouldBlock, std::io::ErrorKind::TimedOut]
-                        .contains(&error.kind()),
-                    "{what}: {error}"
-                ),
-            }
-        }
-    }
-
-    /// Waits for this text of the peer.
-    fn expect(&mut self, text: &str) {
-        self.until(text, |end| String::from_utf8_lossy(&end.plain).contains(text));
-        self.end.plain.clear();
-    }
-
-    fn write(&mut self, text: &str) {
-        self.end.write(text.as_bytes());
-        self.flush();
-    }
-}
-
-/// Running `openssl`. It is killed when this is dropped.
-struct OpenSsl {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Receiver<Vec<u8>>,
-    text: String,
-}
-
-impl OpenSsl {
-    fn start(arguments: &[&str], folder: &Path) -> Self {
-        let mut child = Command::new("openssl")
-            .args(arguments)
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (sender, output) = channel();
-        let pipes: [Box<dyn Read + Send>; 2] =
-            [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
-        for mut pipe in pipes {
-            let sender = sender.clone();
-            std::thread::spawn(move || {
-                let mut buffer = [0; 4_096];
-                while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-                    if sender.send(buffer[..length].to_vec()).is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        let input = child.stdin.take();
-        Self { child, input, output, text: String::new() }
-    }
-
-    /// Writes a line. A line of one letter may be a command.
-    fn write(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(line.as_bytes()).and_then(|()| input.flush()).unwrap();
-    }
-
-    /// Waits for this text of OpenSSL.
-    fn expect(&mut self, text: &str) {
-        let begun = Instant::now();
-        while !self.text.contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "`{text}` is not in:\n{}", self.text);
-            if let Ok(bytes) = self.output.recv_timeout(Duration::from_millis(20)) {
-                self.text.push_str(&String::from_utf8_lossy(&bytes));
-            }
-        }
-    }
-}
-
-impl Drop for OpenSsl {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::program::{Program, is_here};
+use crate::socket::Socket;
 
 fn version_flag(version: TlsVersion) -> &'static str {
     if version == TlsVersion::V13 { "-tls1_3" } else { "-tls1_2" }
 }
 
-/// Makes a folder with the certificates of these options.
-fn folder(options: &Options) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let pair = &options.server.pairs[0];
-    for (name, text) in [
-        ("ca.pem", options.authority.pem.as_bytes()),
-        ("chain.pem", pair.chain.text()),
-        ("key.pem", pair.key.text()),
-    ] {
-        std::fs::write(folder.path().join(name), text).unwrap();
-    }
-    folder
-}
-
 #[test]
 fn s_client_talks_updates_keys_and_resumes() {
-    if !is_here() {
+    if !is_here("openssl", &["version"]) {
         return;
     }
     for version in VERSIONS {
         let mut options = Options::new();
         options.server.tickets = Some(TicketMaster::new([1; 32]));
-        let (config, folder) = (options.server(), folder(&options));
+        let (config, folder) = (options.server(), options.folder());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         for session in ["-sess_out", "-sess_in"] {
-            let mut client = OpenSsl::start(
+            let mut client = Program::start(
+                "openssl",
                 &[
                     "s_client",
                     "-connect",
@@ -218,17 +80,18 @@ fn s_client_talks_updates_keys_and_resumes() {
 
 #[test]
 fn s_server_talks_updates_keys_and_resumes() {
-    if !is_here() {
+    if !is_here("openssl", &["version"]) {
         return;
     }
     for version in VERSIONS {
         let mut options = Options::new();
         options.client.max = version;
-        let (config, folder) = (options.client(), folder(&options));
+        let (config, folder) = (options.client(), options.folder());
         // A port that was free a moment ago: the server says when it has it.
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = format!("127.0.0.1:{port}");
-        let mut server = OpenSsl::start(
+        let mut server = Program::start(
+            "openssl",
             &["s_server", "-accept", &address, "-cert", "chain.pem", "-key", "key.pem"],
             folder.path(),
         );
@@ -269,16 +132,16 @@ fn s_server_talks_updates_keys_and_resumes() {
 
 #[test]
 fn openssl_and_we_agree_on_each_suite() {
-    if !is_here() {
+    if !is_here("openssl", &["version"]) {
         return;
     }
     for suite in Suite::PREFERENCE {
         let options = Options::new().only(suite);
-        let (config, folder) = (options.server(), folder(&options));
+        let (config, folder) = (options.server(), options.folder());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let arguments = ["s_client", "-connect", &address, "-CAfile", "ca.pem", "-quiet"];
-        let mut client = OpenSsl::start(&arguments, folder.path());
+        let mut client = Program::start("openssl", &arguments, folder.path());
         let mut server = Socket::new(Ours::server(&config), listener.accept().unwrap().0);
         server.until("handshake", |end| end.is_open());
         assert_eq!(server.end.established.as_ref().unwrap().suite, suite);
@@ -293,7 +156,7 @@ fn openssl_and_we_agree_on_each_suite() {
 /// RSA costs a server four times as much as ECDSA: a turn has room for one such step.
 #[test]
 fn a_key_of_rsa_works_and_its_price_is_reported() {
-    if !is_here() {
+    if !is_here("openssl", &["version"]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
