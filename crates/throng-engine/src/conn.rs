@@ -76,6 +76,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         self.io.transport.as_ref().is_some_and(|context| context.transport.has_resumed())
     }
 
+    /// Names the client of the handshake that is about to begin, for transports that tell their
+    /// clients apart: in [`App::opening`].
+    pub fn set_client(&mut self, client: u64) {
+        if let SocketState::Opening(_, handshake) = &mut self.entry.socket {
+            handshake.client = client;
+        }
+    }
+
     /// Returns the app's state of this connection.
     pub fn state(&mut self) -> &mut A::State {
         &mut self.entry.state

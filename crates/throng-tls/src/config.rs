@@ -15,6 +15,7 @@ mod validity;
 mod verify_none;
 mod versions;
 
+pub(crate) use certificate::certified_key;
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;
 pub use pem::PemFile;

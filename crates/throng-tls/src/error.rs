@@ -1,6 +1,7 @@
 //! What goes wrong in a TLS connection: whose fault it is, the alert that the peer gets, and the
 //! section of the standard.
 
+use crate::TlsConfigError;
 use crate::alert::Alert;
 use crate::handshake::HandshakeFailure;
 
@@ -67,6 +68,9 @@ pub enum TlsError {
     /// A key sealed or opened as many records as it may.
     #[error("the key has sealed as many records as it may, and this version cannot replace it")]
     KeysExhausted,
+    /// The certificate of the client, or its key, cannot be read.
+    #[error(transparent)]
+    ClientKey(Box<TlsConfigError>),
     /// The handshake is not complete, or the connection is closed: it sends no data.
     #[error("the connection is not open")]
     NotOpen,
@@ -159,6 +163,7 @@ impl TlsError {
             Self::KeysExhausted => {
                 Row("keys_exhausted", Local, Some(Alert::CLOSE_NOTIFY), "RFC 8446 5.5")
             }
+            Self::ClientKey(_) => Row("client_key", Local, None, ""),
             Self::NotOpen => Row("not_open", Local, None, ""),
         }
     }
