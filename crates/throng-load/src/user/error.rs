@@ -73,6 +73,7 @@ pub(crate) fn handshake_error(error: TransportError) -> ErrorKind {
         }
         "handshake_alert" | "alert_received" => ErrorKind::TlsAlert,
         "not_tls" => ErrorKind::TlsNotSpoken,
+        "client_key" => ErrorKind::TlsClientKey,
         _ if error == TransportError::CLOSED => ErrorKind::TlsClosed,
         _ => ErrorKind::TlsViolation,
     }
