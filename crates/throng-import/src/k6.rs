@@ -291,7 +291,8 @@ fn draft(
         }
         return None;
     }
-    let tls = tls::read(translator, options, (is_secure, &span), items.iter().any(Item::has_request));
+    let tls =
+        tls::read(translator, options, (is_secure, &span), items.iter().any(Item::has_request));
     let mut steps = write(&items, path);
     for item in &items {
         let (span, steps, is_first) = match item {

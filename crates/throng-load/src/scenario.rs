@@ -295,12 +295,7 @@ fn read(
     let teardown =
         optional(&fields, "teardown", |node| setup::read_teardown(reader, node, of_user));
     let load = load?;
-    if let Some(node) = fields.get("data") {
-        data::check_rows(reader, node, &load);
-    }
-    if let Some(files) = tls.as_ref().and_then(|tls| tls.client.as_ref()) {
-        client_files::check(reader, files, &load);
-    }
+    check_users(reader, &fields, tls.as_ref(), &load);
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts: Vec<_> =
@@ -331,6 +326,21 @@ fn read(
     barrier_users::set(reader, &mut scenario);
     limits::check_steps(reader, &scenario);
     Some(scenario)
+}
+
+/// Checks what the users of the load have: rows, and certificates.
+fn check_users(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    tls: Option<&TlsSettings>,
+    load: &ScenarioLoad,
+) {
+    if let Some(node) = fields.get("data") {
+        data::check_rows(reader, node, load);
+    }
+    if let Some(files) = tls.and_then(|tls| tls.client.as_ref()) {
+        client_files::check(reader, files, load);
+    }
 }
 
 /// Reads `user`, or the classes of `users`.

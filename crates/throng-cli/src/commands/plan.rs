@@ -111,9 +111,8 @@ fn of_one_kind(arg: Arg) -> Arg {
         "plus" | "nodes" | "nodes_per_machine" => {
             arg.requires("per_node").conflicts_with_all(["connections", "agents"])
         }
-        "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
-        | "tls" | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from"
-        | "measure" => {
+        "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s" | "tls"
+        | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {
             arg.requires("connections").conflicts_with_all(["per_node", "agents"])
         }
         "peak_users" | "peak_arrivals" | "set" | "bus_group" | "bus_credentials" | "bus_ca"
@@ -203,14 +202,13 @@ impl Plan {
         let stop = Arc::new(AtomicBool::new(false));
         Interrupt::install(false)?.also_set(&stop)?;
         let talk = if self.messages_per_s.is_some() { Traffic::Answered } else { Traffic::Silent };
-        let found =
-            ceiling::measure(&CeilingOptions {
-                traffic: talk,
-                resume: self.tls.then_some(0.0),
-                stop,
-                ..CeilingOptions::default()
-            })
-            .map_err(|error| Failure::new(format!("the costs could not be measured: {error}")))?;
+        let found = ceiling::measure(&CeilingOptions {
+            traffic: talk,
+            resume: self.tls.then_some(0.0),
+            stop,
+            ..CeilingOptions::default()
+        })
+        .map_err(|error| Failure::new(format!("the costs could not be measured: {error}")))?;
         let (server, generator) = (&mut costs.server, &mut costs.generator);
         let ceiling::PeerCosts { load_connect_us, load_message_us, .. } = found.costs;
         generator.bytes.replace(found.ceiling.bytes_per_user, CostSource::Measured);

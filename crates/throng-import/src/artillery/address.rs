@@ -57,8 +57,7 @@ impl Address {
             let port = if is_secure { ":443" } else { ":80" };
             let authority = authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
             let is_known = ["http", "https", "ws", "wss"].contains(&scheme);
-            (is_known && !authority.is_empty())
-                .then(|| ((authority, is_secure), path.to_owned()))
+            (is_known && !authority.is_empty()).then(|| ((authority, is_secure), path.to_owned()))
         };
         let Some(Part::Literal(first)) = parts.first_mut() else { return Self::Invalid };
         let Some((of_url, path)) = server(first) else { return Self::Invalid };

@@ -357,7 +357,8 @@ const OPTIONS: &[OptionRow] = options! {
 const TEXTS: [&str; 4] = ["message", "first-message", "latency-marker", "header"];
 
 /// A client of tcpkali shows no certificate (`ssl_setup`).
-const OF_SERVER: &str = "tcpkali shows it to clients of its own port; see `throng serve --tls-cert`";
+const OF_SERVER: &str =
+    "tcpkali shows it to clients of its own port; see `throng serve --tls-cert`";
 
 const A_RATE: &str = "a rate above zero, such as 100 or 10k";
 const MESSAGE_FILE: &str = "an import opens no file; put its text into --message";

@@ -19,7 +19,7 @@ use super::variable::{Variable, VariableScope};
 
 /// Files with the certificate and the key of each user.
 #[derive(Clone, Debug)]
-pub struct ClientFiles {
+pub(crate) struct ClientFiles {
     cert: Template,
     key: Template,
     folder: PathBuf,
@@ -62,9 +62,7 @@ impl ClientFiles {
         let name = path.display().to_string();
         let opened = match self.inputs.open(path) {
             // Few of them travel to another machine: the others it has by itself.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                ScenarioInputs::Own.open(path)
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => ScenarioInputs::Own.open(path),
             opened => opened,
         };
         match opened.and_then(|file| input_file::read_all(file, CREDENTIALS_BYTES_MAX)) {

@@ -245,9 +245,8 @@ fn check(
     None
 }
 
-const KEYS: [&str; 10] = [
-    "ca", "verify", "server_name", "min", "max", "ciphers", "alpn", "client", "resume", "tickets",
-];
+const KEYS: [&str; 10] =
+    ["ca", "verify", "server_name", "min", "max", "ciphers", "alpn", "client", "resume", "tickets"];
 
 /// Most tickets that a core keeps where each user has its own.
 const OWN_TICKETS_MAX: usize = 65_536;

@@ -193,7 +193,7 @@ fn an_expired_certificate_of_openssl_is_refused() {
     assert_all_fail(&run, ErrorKind::TlsExpired);
 }
 
-/// Makes the files of these users, and a data file with a row for each. Returns the scenario's head.
+/// Makes the files of these users, and a data file with a row for each. Returns `data` and `load`.
 fn users_with_certificates(folder: &TempDir, names: &[&str]) -> String {
     let mut rows = "cert,key\n".to_owned();
     let mut authorities = String::new();
@@ -228,7 +228,8 @@ fn each_user_shows_the_certificate_of_its_row() {
          {head}user: [repeat: {{times: 2, do: {again}}}, {{wait: 1m}}]\n",
         server.port
     );
-    let scenario = Scenario::parse(&text, &path("scenario.yaml")).unwrap_or_else(|it| panic!("{it}"));
+    let scenario =
+        Scenario::parse(&text, &path("scenario.yaml")).unwrap_or_else(|it| panic!("{it}"));
     let run = run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() });
     let c = &run.last.counters;
     assert_eq!(c.tls_failed, 0, "{:?}", run.last.connect_failed);

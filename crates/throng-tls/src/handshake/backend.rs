@@ -17,11 +17,11 @@ use zeroize::Zeroizing;
 
 use super::context::{StepGuard, TrafficSecrets};
 use super::failure::HandshakeFailure;
-use crate::{TlsClient, TlsError};
 use crate::config::{suite_of, validity};
 use crate::key_schedule::SECRET_BYTES_MAX;
 use crate::keys::{HalfMaterial, KeyMaterial};
 use crate::suite::{Suite, TlsVersion};
+use crate::{TlsClient, TlsError};
 
 /// Handshake of rustls, and what it was offered.
 pub(super) struct Backend {
