@@ -83,6 +83,14 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         Some(self.io.failure_texts.swap_remove(at).1)
     }
 
+    /// Names the client of the handshake that is about to begin, for transports that tell their
+    /// clients apart: in [`App::opening`].
+    pub fn set_client(&mut self, client: u64) {
+        if let SocketState::Opening(_, handshake) = &mut self.entry.socket {
+            handshake.client = client;
+        }
+    }
+
     /// Returns the app's state of this connection.
     pub fn state(&mut self) -> &mut A::State {
         &mut self.entry.state

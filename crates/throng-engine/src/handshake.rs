@@ -9,6 +9,8 @@ pub(crate) struct Handshake {
     /// None until it has begun: a server's begins with the first bytes of its client.
     pub(crate) key: Option<TransportKey>,
     pub(crate) deadline: Instant,
+    /// Client that the app has named.
+    pub(crate) client: u64,
     /// Bytes that the kernel has not taken.
     pub(crate) unsent: Vec<u8>,
     /// A record has arrived in part, which the transport's context keeps.
@@ -20,6 +22,7 @@ pub(crate) struct Handshake {
 impl Handshake {
     /// Creates the handshake of a socket that has just been established.
     pub(crate) const fn new(role: TransportRole, deadline: Instant) -> Self {
-        Self { role, key: None, deadline, unsent: Vec::new(), has_part: false, is_queued: false }
+        let unsent = Vec::new();
+        Self { role, key: None, deadline, client: 0, unsent, has_part: false, is_queued: false }
     }
 }

@@ -95,6 +95,7 @@ impl Handshake {
         context.handshakes.under_way += 1;
         context.counters.handshakes += 1;
         context.sealed.clear();
+        context.transport.for_client(self.client);
         let transport = context.transport.begin(self.role, now, &mut context.sealed);
         self.key = Some(transport);
         self.send(io, key, fd)?;

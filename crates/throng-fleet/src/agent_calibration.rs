@@ -61,6 +61,7 @@ pub(crate) fn measure(options: &CeilingOptions) -> Result<AgentCalibration, Stri
         Traffic::Sent => "sent",
         Traffic::Answered => "answered",
     };
-    let traffic = Text::cut(&format!("{}, {messages}", options.protocol.name()));
+    let over_tls = if options.resume.is_some() { " over TLS" } else { "" };
+    let traffic = Text::cut(&format!("{}{over_tls}, {messages}", options.protocol.name()));
     Ok(AgentCalibration { traffic, ceiling })
 }

@@ -146,6 +146,7 @@ fn calibrate(
         length,
         protocol: plan.program().protocol(),
         traffic: plan.program().traffic(),
+        resume: plan.resume_share(),
         cores: Some(plan.capacity.cores),
         users_most: plan.capacity.held() / 2,
         target_is_remote: !target_is_here,

@@ -21,6 +21,7 @@ mod settings;
 mod template;
 mod thresholds;
 mod time;
+mod tls;
 mod variables;
 mod ws;
 
@@ -31,6 +32,7 @@ use crate::fields::{Fields, is_true, list};
 use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::step_names::StepNames;
+use crate::tls::scheme as over_tls;
 use crate::translator::Translator;
 use crate::trial::refusal_of_load;
 use crate::url::Url;
@@ -98,6 +100,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         .collect();
     let engine = chosen_engine(translator, &scenarios)?;
     let (target, base) = target(translator, &config, engine)?;
+    let tls = tls::read(translator, &config, engine, is_secure(&base));
     let load = phases::read(translator, config.get("phases"));
     check_load(translator, &config, &load, &target);
     let mut variables = read_variables(translator, &config, &base);
@@ -144,7 +147,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     }
     let comments = source.comments_at_top("#");
     let draft = Draft { comments, target, data, load, classes, thresholds, ..Draft::default() };
-    Some(Draft { setup, teardown, ..draft })
+    Some(Draft { tls, setup, teardown, ..draft })
 }
 
 fn read_config<'n>(translator: &mut Translator<'_>, fields: &Fields<'n>) -> Option<Fields<'n>> {
@@ -364,24 +367,24 @@ fn target(
         };
         return translator.fail(&node.span, format!("`{base}` is not a target"), label);
     };
-    if url.is_secure() && translator.options.target.is_none() {
-        let remedy = "this version has no TLS; run it against the server behind, with `--target`";
-        translator.not_supported(&span, format!("target {base}"), remedy);
-    } else {
-        translator.translated(&span, "target");
-    }
+    translator.translated(&span, "target");
     let path = if engine == Engine::Ws && url.path != "/" { url.path } else { "" };
     let mistakes = translator.mistakes.len();
-    let target = translator.target(&node.span, &format!("{scheme}://{}", url.authority), path);
+    let address = format!("{}://{}", over_tls(scheme, url.is_secure()), url.authority);
+    let target = translator.target(&node.span, &address, path);
     if translator.mistakes.len() > mistakes {
         return None;
     }
-    let wanted = format!("{scheme}://");
-    if !target.starts_with(&wanted) {
-        let label = format!("the scenarios of this file need a target `{wanted}`");
+    if !target.starts_with(scheme) {
+        let label = format!("the scenarios of this file need a target `{scheme}://`");
         return translator.fail(&node.span, format!("`{target}` is of another scheme"), label);
     }
     Some((target, base.to_owned()))
+}
+
+/// Reports whether a URL is over TLS.
+fn is_secure(url: &str) -> bool {
+    Url::split(url).is_some_and(|url| url.is_secure())
 }
 
 fn check_load(translator: &mut Translator<'_>, config: &Fields<'_>, load: &[Yaml], target: &str) {

@@ -4,6 +4,7 @@ use crate::data_file::DataFile;
 use crate::fidelity::{Fidelity, FidelityReport};
 use crate::names::{NameSet, in_letters};
 use crate::source::Source;
+use crate::tls::TlsDraft;
 use crate::yaml::{Yaml, write_comments, write_entry, write_list};
 
 /// A scenario in the making. Its parts are values of YAML, in the words of `docs/scenario.md`.
@@ -13,6 +14,8 @@ pub(crate) struct Draft {
     pub(crate) comments: Vec<String>,
     /// `scheme://host:port/path`.
     pub(crate) target: String,
+    /// How its connections are secured, unless it is plain.
+    pub(crate) tls: TlsDraft,
     /// Values with names, which the rest has as `$(name)`.
     pub(crate) params: Option<Yaml>,
     /// Data files, by the names that variables have for them.
@@ -68,6 +71,9 @@ impl Draft {
     pub(crate) fn write(&self) -> String {
         let mut out = String::new();
         write_entry("target", &Yaml::text(&*self.target), 0, &mut out);
+        if let Some(tls) = self.tls.write() {
+            write_entry("tls", &tls, 0, &mut out);
+        }
         if let Some(params) = &self.params {
             write_entry("params", params, 0, &mut out);
         }

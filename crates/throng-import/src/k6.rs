@@ -18,6 +18,7 @@ mod session;
 mod syntax;
 mod think;
 mod thresholds;
+mod tls;
 mod urls;
 mod values;
 
@@ -28,6 +29,7 @@ use crate::importer::Importer;
 use crate::source::{Source, Span};
 use crate::step;
 use crate::step_names::StepNames;
+use crate::tls::scheme;
 use crate::translator::Translator;
 use crate::trial::StepTrial;
 use crate::yaml::Yaml;
@@ -273,20 +275,24 @@ fn draft(
     };
     report_sessions(translator, &items);
     let sessions = session_paths(&items);
-    let authority = server.split_once("://").map_or(&*server, |(_, authority)| authority);
-    let scheme = if sessions.is_empty() { "http" } else { "ws" };
+    let (of_source, authority) = server.split_once("://").unwrap_or(("http", &*server));
+    let is_secure = ["https", "wss"].contains(&of_source);
+    let plain = if sessions.is_empty() { "http" } else { "ws" };
+    let scheme = scheme(plain, is_secure);
     let path = match &*sessions {
         [first, others @ ..] if !first.contains("${") && others.iter().all(|o| o == first) => first,
         _ => "",
     };
     let target = translator.target(&span, &format!("{scheme}://{authority}"), path);
-    if !target.starts_with(scheme) || !translator.mistakes.is_empty() {
+    if !target.starts_with(plain) || !translator.mistakes.is_empty() {
         if translator.mistakes.is_empty() {
-            let label = format!("this script needs a target `{scheme}://`");
+            let label = format!("this script needs a target `{plain}://`");
             translator.mistake(&span, format!("`{target}` is of another scheme"), label);
         }
         return None;
     }
+    let tls =
+        tls::read(translator, options, (is_secure, &span), items.iter().any(Item::has_request));
     let mut steps = write(&items, path);
     for item in &items {
         let (span, steps, is_first) = match item {
@@ -327,7 +333,7 @@ fn draft(
     let classes = classes(load.iterations, &steps, on_error);
     let comments = translator.source.comments_at_top("//");
     let load = load.phases;
-    Some(Draft { comments, target, load, limits, classes, thresholds, ..Draft::default() })
+    Some(Draft { comments, target, tls, load, limits, classes, thresholds, ..Draft::default() })
 }
 
 /// Returns the member of `options` with this name.

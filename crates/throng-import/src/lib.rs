@@ -48,6 +48,7 @@ mod step_names;
 mod stressgrid;
 mod tcpkali;
 mod text;
+mod tls;
 mod tools;
 mod translator;
 mod trial;

@@ -27,6 +27,7 @@ use crate::draft::{Draft, DraftClass};
 use crate::importer::{Importer, Program};
 use crate::source::{LineEnds, Source, Span};
 use crate::step;
+use crate::tls::{self, TlsDraft};
 use crate::translator::Translator;
 use crate::url::server_name;
 use crate::weights::Weights;
@@ -87,12 +88,14 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     let script = translator.accept(elixir::parse(source.text))?;
     let command = command_of(translator, &script);
     let wire = wire(translator, &[&script], &command.protocol, &command.address)?;
-    let target = target(translator, wire, &command.host, command.port, &command.address);
+    let server = (&*command.protocol, &*command.host, command.port);
+    let (target, tls) = target(translator, wire, server, &command.address);
     let params = command.params.clone();
     let load = load(translator, &command);
     let steps = Device::new(translator, wire, params, script.comments.clone()).script(&script);
     Some(Draft {
         target,
+        tls,
         load: load?,
         classes: vec![DraftClass { name: "device".to_owned(), weight: 1, steps, on_error: None }],
         ..Draft::default()
@@ -147,7 +150,8 @@ fn read_command(translator: &mut Translator<'_>) -> Option<Draft> {
     let command = translator.accept(first_command(translator.source.text))?;
     let run = RunCommand::read(translator, &command.words);
     let wire = wire(translator, &[], &run.protocol, &run.address)?;
-    let target = target(translator, wire, &run.host, run.port, &run.address);
+    let server = (&*run.protocol, &*run.host, run.port);
+    let (target, tls) = target(translator, wire, server, &run.address);
     let load = load(translator, &run);
     if let Some(script) = &run.script {
         let remedy = format!(
@@ -163,6 +167,7 @@ fn read_command(translator: &mut Translator<'_>) -> Option<Draft> {
     Some(Draft {
         comments: command.comments,
         target,
+        tls,
         load: load?,
         classes: vec![class],
         ..Draft::default()
@@ -185,7 +190,8 @@ fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
     }
     let all: Vec<&Script> = scripts.iter().collect();
     let wire = wire(translator, &all, &plan.protocol, &plan.address)?;
-    let target = target(translator, wire, &plan.host, plan.port, &plan.address);
+    let server = (&*plan.protocol, &*plan.host, plan.port);
+    let (target, tls) = target(translator, wire, server, &plan.address);
     let sizes: Vec<u64> =
         plan.blocks.iter().map(|block| plan.ramps.effective(block.size)).collect();
     let size = plan.blocks.iter().map(|block| block.size).fold(0, u64::saturating_add);
@@ -202,7 +208,7 @@ fn read_plan(translator: &mut Translator<'_>) -> Option<Draft> {
             classes.push(DraftClass { name, weight, steps, on_error: None });
         }
     }
-    Some(Draft { target, load, classes, ..Draft::default() })
+    Some(Draft { target, tls, load, classes, ..Draft::default() })
 }
 
 /// Returns the steps of a block. What its script has to report is in the line of the block.
@@ -251,7 +257,7 @@ fn wire(
     let is_ws = uses(&FUNCTIONS.iter().copied().filter(of_ws).collect::<Vec<_>>());
     let is_http = uses(&["get", "post", "put", "delete", "head", "options", "patch"]);
     match protocol {
-        "http" | "tcp" => {}
+        "http" | "https" | "tcp" => {}
         _ if translator.has_row(span, PROTOCOLS, &format!("protocol {protocol}")) => {}
         "udp" => {
             let label = "expected `http` or `tcp`: throng has no UDP";
@@ -290,19 +296,32 @@ fn wire(
     Some(wire)
 }
 
+/// Returns the target, and how its connections are secured. Erlang verifies nothing unless it is
+/// asked to, and gun is not (`gun_device.ex`, `connect`).
 fn target(
     translator: &mut Translator<'_>,
     wire: Wire,
-    host: &str,
-    port: u64,
+    (protocol, host, port): (&str, &str, u64),
     span: &Span,
-) -> String {
+) -> (String, TlsDraft) {
     let scheme = match wire {
         Wire::Tcp => "tcp",
         Wire::Ws => "ws",
         Wire::Http => "http",
     };
-    translator.target(span, &format!("{scheme}://{}", server_name(host, port)), "")
+    let of_source = ["https", "http10s", "http2s"].contains(&protocol);
+    let address = format!("{}://{}", tls::scheme(scheme, of_source), server_name(host, port));
+    let target = translator.target(span, &address, "");
+    let construct = "protocol https";
+    let is_unverified = of_source && translator.is_secure(of_source);
+    if is_unverified && protocol == "https" {
+        let how = "Erlang resumes sessions of TLS 1.2, and the scenario those of TLS 1.3, too; \
+                   `resume: 0%` makes each handshake a full one";
+        translator.approximated(span, construct, how);
+    } else if protocol == "https" {
+        translator.not_needed(span, construct, tls::PLAIN);
+    }
+    (target, TlsDraft { is_unverified, ..TlsDraft::default() })
 }
 
 const PROGRAM: &str = "sgcli";

@@ -20,6 +20,7 @@ use crate::importer::{Importer, Program};
 use crate::pace::{constant, rest_after_last_turn};
 use crate::phase;
 use crate::step;
+use crate::tls::{self, TlsDraft};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 use message::Message;
@@ -46,6 +47,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
         translator.not_supported(&span, "expression in the path", remedy);
     }
     let scheme = if options.is_websocket { "ws" } else { "tcp" };
+    let scheme = tls::scheme(scheme, options.ssl.is_some());
     let target = translator.target(&span, &format!("{scheme}://{destination}"), "");
     let load = options.load(translator);
     let steps = options.steps(translator);
@@ -55,6 +57,7 @@ fn read(translator: &mut Translator<'_>) -> Option<Draft> {
     Some(Draft {
         comments: command.comments,
         target,
+        tls: options.tls(translator),
         load,
         limits: options.limits(),
         classes: vec![class],
@@ -83,6 +86,22 @@ impl Options {
         }
         let hold = self.duration.0.map_or(HOLD.to_owned(), show_duration);
         vec![phase::ramp(*count, ramp), phase::hold_for(hold)]
+    }
+
+    /// Returns what `--ssl` means: OpenSSL without any check, and a context of its own for each
+    /// connection, so that no session is resumed (`ssl_setup`).
+    fn tls(&self, translator: &mut Translator<'_>) -> TlsDraft {
+        let is_secure = translator.is_secure(self.ssl.is_some());
+        match &self.ssl {
+            Some(span) if is_secure => {
+                let how = "tcpkali names no server in its handshake (SNI); the scenario sends the \
+                           name of its target, unless that is an address";
+                translator.approximated(span, "--ssl", how);
+                TlsDraft { is_unverified: true, is_always_full: true, ..TlsDraft::default() }
+            }
+            Some(span) => translator.skip(span, "--ssl", tls::PLAIN),
+            None => TlsDraft::default(),
+        }
     }
 
     /// Returns the rate of connects of each user. `--connect-rate` holds for those that connect

@@ -44,8 +44,9 @@ fn refusal_of(draft: &Draft, written: &str, is_there: &dyn Fn(&str) -> bool) -> 
         .map(|name| (name, Yaml::text("x")))
         .collect();
     let mut text = Cow::Borrowed(written);
-    if !set.is_empty() || !draft.data.is_empty() {
+    if !set.is_empty() || !draft.data.is_empty() || draft.tls.client.is_some() {
         let mut draft = Draft { data: Vec::new(), ..draft.clone() };
+        draft.tls.client = None;
         let set = (!set.is_empty()).then(|| step::set_all(set));
         let lists = [&mut draft.setup, &mut draft.teardown].into_iter();
         let lists = lists.filter(|steps| !steps.is_empty());

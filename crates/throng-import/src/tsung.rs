@@ -17,6 +17,7 @@ mod sessions;
 mod setdynvars;
 mod steps;
 mod think;
+mod tls;
 mod uses;
 mod variables;
 
@@ -113,7 +114,9 @@ impl<'d> File<'_, 'd> {
         mut comments: Vec<String>,
     ) -> Option<Draft> {
         let ids = self.options.files.keys().map(|id| plain_name(id)).collect();
+        let tls = tls::read(translator, self.root, self.server);
         let mut shared = Shared {
+            has_client_certificate: tls.client.is_some(),
             tables: Tables::new(ids),
             transactions: Vec::new(),
             path: None,
@@ -167,6 +170,7 @@ impl<'d> File<'_, 'd> {
                 .map(|line| line.trim().to_owned())
                 .collect(),
             target,
+            tls,
             data: shared.tables.into_files(),
             load: self.load.write(translator, time),
             classes,

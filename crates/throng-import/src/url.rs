@@ -58,7 +58,9 @@ pub(crate) fn server_name(host: &str, port: impl std::fmt::Display) -> String {
 pub(crate) fn path_of(url: &str, base: &str) -> Option<String> {
     let base = Url::split(base);
     if let Some(absolute) = Url::split(url) {
-        let is_same = base.is_some_and(|base| base.server() == absolute.server());
+        let is_same = base.is_some_and(|base| {
+            base.server() == absolute.server() && base.is_secure() == absolute.is_secure()
+        });
         let path = if absolute.path.starts_with('/') || absolute.path.starts_with("${raw(") {
             absolute.path.to_owned()
         } else {
@@ -135,6 +137,8 @@ mod tests {
             ("http://a:1", "http://a:1", Some("/")),
             ("http://a/items", "http://a:80", Some("/items")),
             ("http://b/items", "http://a:1", None),
+            ("https://a/items", "http://a", None),
+            ("https://a:443/items", "wss://a", Some("/items")),
             ("${next}", "http://a:1", None),
             ("http://a:1${raw(next)}", "http://a:1", Some("${raw(next)}")),
             ("http://a:${raw(env.PORT)}/b", "http://a:1", None),

@@ -120,6 +120,10 @@ fn check(lab: &LabInfo, options: &LabOptions) -> Result<(), LabError> {
         let takes_agents = labs().filter(|lab| lab.takes_agents).map(|lab| lab.name).collect();
         return Err(LabError::NoAgents { name, takes_agents });
     }
+    if options.over_tls && !lab.takes_tls {
+        let takes_tls = labs().filter(|lab| lab.takes_tls).map(|lab| lab.name).collect();
+        return Err(LabError::NoTls { name, takes_tls });
+    }
     if options.bus.is_none() {
         let which = [("servers", lab.nodes > 1), ("agents", options.agents.is_some())];
         if let Some((which, _)) = which.iter().find(|(_, needs_bus)| *needs_bus) {

@@ -38,6 +38,14 @@ pub enum LabError {
         /// The labs whose server they can load.
         takes_agents: Vec<&'static str>,
     },
+    /// The lab has servers that throng does not start, or that are always plain.
+    #[error("the lab {name} has no form over TLS; --tls is for {}", .takes_tls.join(", "))]
+    NoTls {
+        /// The lab's name.
+        name: &'static str,
+        /// The labs that have one.
+        takes_tls: Vec<&'static str>,
+    },
     /// The lab's servers or agents meet over a bus, and none is named.
     #[error(
         "the {which} of the lab {name} meet over a bus: start `nats-server`, and pass --bus \

@@ -51,6 +51,8 @@ impl Experiment {
             // Labs without a server in their file compare several, in Rust. Nodes are at addresses
             // that only this machine reaches.
             takes_agents: !spec.server.is_empty() && spec.nodes == 1,
+            // The comparison of accept topologies has throng's servers alone, too.
+            takes_tls: !spec.server.is_empty() || name == "stressgrid-100k",
             nodes: spec.nodes,
         };
         Self { info, yaml, spec }
@@ -65,6 +67,7 @@ impl Experiment {
     pub(crate) fn like(mut self, other: &Self) -> Self {
         self.spec = self.spec.like(&other.spec);
         self.info.takes_agents = other.info.takes_agents;
+        self.info.takes_tls = other.info.takes_tls;
         self.info.nodes = other.info.nodes;
         self
     }

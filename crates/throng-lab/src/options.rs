@@ -21,6 +21,8 @@ pub struct LabInfo {
     pub takes_rate: bool,
     /// True when agents of a bus can load the lab's server, which [`LabOptions::agents`] says.
     pub takes_agents: bool,
+    /// True when server and load can be over TLS, which [`LabOptions::over_tls`] says.
+    pub takes_tls: bool,
     /// The servers that share topics over a bus; 1 of a lab that needs no bus.
     pub nodes: u8,
 }
@@ -48,6 +50,8 @@ pub struct LabOptions {
     pub agents: Option<String>,
     /// The address on which the server listens for agents. Default: 127.0.0.1.
     pub listen: Option<IpAddr>,
+    /// Server and load are over TLS, with a certificate that no load verifies.
+    pub over_tls: bool,
     /// The folder that keeps scenarios, run files and the output of server and generator. Default:
     /// none.
     pub keep_files: Option<PathBuf>,
@@ -71,6 +75,7 @@ impl LabOptions {
             listen: self.listen,
             bus: self.bus.clone(),
             agents: self.agents.clone(),
+            over_tls: self.over_tls,
             force: self.force,
             stop: Arc::clone(&self.stop),
         }

@@ -8,7 +8,7 @@ mod verdict;
 use std::time::{Duration, Instant};
 
 use throng_measure::Grade;
-use throng_report::render::{count, micros, or_dash, rate};
+use throng_report::render::{count, micros, or_dash, percent, rate};
 
 use crate::error::LabError;
 use crate::experiment::Experiment;
@@ -44,6 +44,9 @@ pub(crate) fn run(
         lab.machine.cpus,
         offer.describe()
     );
+    if lab.options.over_tls {
+        setup += ", over TLS 1.3";
+    }
     if lab.test_bed.is_isolated() {
         setup += ", each end in its own network namespace";
     }
@@ -126,6 +129,9 @@ fn tables(rows: &[Row]) -> Vec<LabTable> {
     taken.cells("connect p90, at the height", rows, |row| us(row.connect_p90_us));
     taken.cells("connect p90, worst second", rows, |row| us(row.connect_p90_us_most));
     taken.cells("failed", rows, |row| count(row.failed as f64));
+    if rows.iter().any(|row| row.resumed_share.is_some()) {
+        taken.cells("handshakes resumed", rows, |row| or_dash(row.resumed_share, percent));
+    }
     taken.cells("the row is", rows, |row| row.grade.to_string());
     let mut queues = side_by_side("Queues and costs", rows);
     queues.cells("in SYN-RECV, most", rows, |row| number(row.syn_recv_most));

@@ -51,6 +51,7 @@ impl Throughput {
             length: LENGTH,
             protocol,
             traffic: Traffic::Answered,
+            resume: lab.options.over_tls.then_some(1.0),
             users_most: lab.machine.pairs_most(),
             program: lab.options.program.clone(),
             stop: Arc::clone(&lab.options.stop),
@@ -58,13 +59,15 @@ impl Throughput {
         };
         let ceiling = ceiling::measure(&options)?.ceiling;
         let found = Self {
-            connects: ceiling.connects_per_s.unwrap_or(slow.connects),
+            // Users of a lab resume their sessions, as browsers do.
+            connects: ceiling.resumed_per_s.or(ceiling.connects_per_s).unwrap_or(slow.connects),
             messages: ceiling.messages_per_s.unwrap_or(slow.messages),
         };
         progress(LabProgress::Note(&format!(
-            "with server and generator on it, this machine does at most {} connects and {} \
+            "with server and generator on it, this machine does at most {} connects{} and {} \
              messages",
             rate(found.connects),
+            if lab.options.over_tls { " over TLS" } else { "" },
             rate(found.messages)
         )));
         Ok(found)

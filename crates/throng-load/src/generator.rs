@@ -456,6 +456,8 @@ impl<D: GeneratorDriver> App<D> for Generator {
     }
 
     fn opening(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let user = conn.state().id;
+        conn.set_client(user);
         self.tcp_established(conn, Input::Opening);
     }
 

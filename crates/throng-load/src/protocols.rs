@@ -265,6 +265,11 @@ impl Scheme {
     pub const fn as_str(self) -> &'static str {
         self.rules().name
     }
+
+    /// Returns the text before `://` of a target over TLS.
+    pub const fn over_tls(self) -> &'static str {
+        self.rules().secure_name
+    }
 }
 
 #[cfg(test)]

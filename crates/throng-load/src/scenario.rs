@@ -6,6 +6,7 @@
 //! language.
 
 mod barrier_users;
+mod client_files;
 pub(crate) mod condition;
 mod credentials;
 pub(crate) mod cue_names;
@@ -51,6 +52,7 @@ mod yaml_error;
 mod yaml_number;
 
 pub use crate::protocols::{Protocol, Scheme};
+pub(crate) use client_files::{ClientFiles, ClientPaths};
 pub use credentials::Credentials;
 pub use data::{DataFileError, DataTable, RowOrder};
 pub(crate) use data::{is_name, is_reserved};
@@ -77,7 +79,7 @@ pub(crate) use step::compile_steps;
 pub use target::{Target, TargetError};
 pub use template::{Segment, Template};
 pub use template_error::TemplateError;
-pub use tls::TlsSettings;
+pub use tls::{TlsSettings, cipher_named};
 pub(crate) use variable::STORED_BYTES_MAX;
 pub use variable::{Variable, VariableScope};
 
@@ -267,9 +269,10 @@ fn read(
     };
     let protocol = protocol::read(reader, fields.get("protocol"), target.as_ref(), protocol);
     reader.protocol = protocol;
-    let tls = tls::read(reader, &fields, folder, target.as_ref());
     let data =
         reader.value_or(&fields, "data", (), |reader, node| data::read(reader, node, folder));
+    // Its files may depend on the rows of users.
+    let tls = tls::read(reader, &fields, folder, target.as_ref());
     let load = load::read(reader, &fields, folder, peak);
     let limits = fields.get("limits");
     let limits = limits.map_or(Some(Default::default()), |node| limits::read(reader, node));
@@ -293,9 +296,7 @@ fn read(
     let teardown = reader
         .optional(&fields, "teardown", |reader, node| setup::read_teardown(reader, node, of_user));
     let load = load?;
-    if let Some(node) = fields.get("data") {
-        data::check_rows(reader, node, &load);
-    }
+    check_users(reader, &fields, tls.as_ref(), &load);
     data?;
     let stored = reader.names.stored().iter().enumerate();
     let sent_parts: Vec<_> =
@@ -326,6 +327,21 @@ fn read(
     barrier_users::set(reader, &mut scenario);
     limits::check_steps(reader, &scenario);
     Some(scenario)
+}
+
+/// Checks what the users of the load have: rows, and certificates.
+fn check_users(
+    reader: &mut Reader<'_>,
+    fields: &Fields<'_>,
+    tls: Option<&TlsSettings>,
+    load: &ScenarioLoad,
+) {
+    if let Some(node) = fields.get("data") {
+        data::check_rows(reader, node, load);
+    }
+    if let Some(files) = tls.and_then(|tls| tls.client.as_ref()) {
+        client_files::check(reader, files, load);
+    }
 }
 
 /// Reads `user`, or the classes of `users`.

@@ -8,9 +8,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ceiling {
-    /// Connects per second, each closed again; for Phoenix, each with a join.
+    /// True if the connections were over TLS.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub over_tls: bool,
+    /// Connects per second, each closed again; for Phoenix, each with a join. Over TLS, each with a
+    /// full handshake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connects_per_s: Option<f64>,
+    /// Connects per second over TLS, each with a handshake that resumes a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_per_s: Option<f64>,
     /// Messages per second that were answered, or sent if the scenario waits for no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages_per_s: Option<f64>,

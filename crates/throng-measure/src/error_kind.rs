@@ -215,6 +215,9 @@ error_kinds! {
         /// The handshake did not end in time.
         TlsTimeout = "tls_timeout" [Connect] Unanswered
             "nothing: TCP is established, and the TLS handshake did not end";
+        /// The certificate that the user is to show, or its key, cannot be read.
+        TlsClientKey = "tls_client_key" [Connect] Own
+            "no certificate or key of the user to read: see the files of `client` in `tls`";
         /// The server broke the rules of TLS in the handshake, or the generator failed in it.
         TlsViolation = "tls_violation" [Connect] Wrong
             "a handshake that breaks the rules of TLS";

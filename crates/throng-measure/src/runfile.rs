@@ -71,6 +71,10 @@ pub struct RunHeader {
     /// Whether the connections were over TLS and the server's certificate was not verified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tls_unverified: bool,
+    /// The share of the connects over TLS that offer to resume a session, if there is one; absent
+    /// where the connections are plain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_resume: Option<f64>,
     /// The maximum load of the generator on this machine, if it was measured before the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
@@ -137,6 +141,7 @@ impl Default for RunHeader {
             target_is_here: true,
             server_is_part: false,
             tls_unverified: false,
+            tls_resume: None,
             ceiling: None,
             machine: BTreeMap::new(),
             client_facts: None,

@@ -19,6 +19,10 @@ pub trait SocketTransport {
     /// Returns the length of the longest record.
     fn record_bytes_max(&self) -> usize;
 
+    /// Names the client whose handshake [`Self::begin`] begins next: a transport may tell its clients
+    /// apart.
+    fn for_client(&mut self, _client: u64) {}
+
     /// Begins the handshake of a connection. Appends what this role sends first.
     fn begin(&mut self, role: TransportRole, now: Instant, out: &mut Vec<u8>) -> TransportKey;
 

@@ -63,6 +63,7 @@ transport_errors! {
     Renegotiation = "renegotiation" "the peer asked to negotiate anew";
     AlertReceived = "alert_received" "the peer sent an alert";
     KeysExhausted = "keys_exhausted" "a key has sealed as many records as it may";
+    ClientKey = "client_key" "the certificate of this client, or its key, cannot be read";
     NotOpen = "not_open" "the connection is not open";
     RecordTimeout = "record_timeout" "a record arrived in part, and its rest did not follow in time";
     RecordsHeld = "records_held" "the connections hold more parts of records than they may";

@@ -192,6 +192,10 @@ pub struct RunSummary {
     /// Whether the connections were over TLS and the server's certificate was not verified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub tls_unverified: bool,
+    /// The share of the connects over TLS that were to offer a session, if there was one; absent
+    /// where the connections were plain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_resume: Option<f64>,
     /// The reason why the run ended; `null` if the file does not say.
     pub end: Option<RunEndReason>,
     /// The reason why the run ended before its plan did, as a sentence without a final full stop;
@@ -325,6 +329,9 @@ pub struct GeneratorSummary {
     /// The share of its ceiling that it used in the busiest second; `null` if none was measured
     /// before the run.
     pub ceiling_share: Option<f64>,
+    /// Whether that ceiling was measured over TLS.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub ceiling_over_tls: bool,
 }
 
 /// The resources that the whole machine used: generator, server and kernel, if all are on it.

@@ -7,8 +7,9 @@
 //!
 //! Three short loads follow one another: users that connect and close, users that send messages
 //! without a pause, and users that stay and run their timers. Each load does what the scenario
-//! does, in the scenario's protocol, and nothing else. If one of the first two measures no rate, as
-//! on a busy machine, it runs again.
+//! does, in the scenario's protocol, over TLS if its target is, and nothing else. Over TLS, the
+//! users connect with full handshakes, and then once more with resumed ones. If a load that measures
+//! a rate has none, as on a busy machine, it runs again.
 
 mod traffic;
 
@@ -41,6 +42,8 @@ pub struct CeilingOptions {
     pub protocol: Protocol,
     /// The messages of the scenario's users.
     pub traffic: Traffic,
+    /// The share of the connects that offer to resume a session of TLS; `None` for plain ones.
+    pub resume: Option<f64>,
     /// The generator's cores. More cores than CPUs only give more fd tables. Default: one per CPU.
     pub cores: Option<usize>,
     /// The connections for which server and generator have room.
@@ -60,6 +63,7 @@ impl Default for CeilingOptions {
             length: Duration::from_secs(2),
             protocol: Protocol::default(),
             traffic: Traffic::Silent,
+            resume: None,
             cores: None,
             users_most: USERS_MOST,
             target_is_remote: false,
@@ -84,6 +88,8 @@ pub struct Calibration {
 pub struct PeerCosts {
     /// CPU time of the generator for each connect, in microseconds.
     pub load_connect_us: Option<f64>,
+    /// CPU time of the generator for each connect that resumes a session of TLS, in microseconds.
+    pub load_resumed_us: Option<f64>,
     /// CPU time of the generator for each message, in microseconds.
     pub load_message_us: Option<f64>,
     /// CPU time of the server for each connection, in microseconds.
@@ -99,15 +105,17 @@ pub struct PeerCosts {
 /// # Errors
 /// [`TestBedError`]: the peer did not start, or the user ended the calibration early.
 pub fn measure(options: &CeilingOptions) -> Result<Calibration, TestBedError> {
+    let over_tls = options.resume.is_some();
     let bed = TestBedOptions {
         program: options.program.clone(),
+        over_tls,
         stop: Arc::clone(&options.stop),
         ..TestBedOptions::default()
     };
     let test_bed = TestBed::new("calibration", &bed)?;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     let cores = options.cores.map_or(cpus, |cores| cores.min(cpus));
-    let parts = Parts::new(options.protocol, options.traffic, options.length);
+    let parts = Parts::new(options.protocol, options.traffic, options.length, over_tls);
     let quota = Quota::now();
     let server = test_bed.serve(ServerSpec::new("peer", parts.handler(), cpus as u64))?;
     let load = |part: &Part| run_part(&test_bed, part, &server.endpoint, cores);
@@ -117,15 +125,23 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, TestBedError> {
     let mut calibration = Calibration::default();
     let Calibration { ceiling, costs } = &mut calibration;
 
-    let part = parts.connects(busy_users);
-    let connects = |counters: &LoadCounters| counters.connects_ok;
-    let ((_, summary), per_s) = run_until_measured(
-        || load(&part),
-        |(run, _)| rate_within(run, parts.busy_window(), connects),
-    )?;
+    ceiling.over_tls = over_tls;
+    let connects = |part: &Part| {
+        let connects = |counters: &LoadCounters| counters.connects_ok;
+        run_until_measured(
+            || load(part),
+            |(run, _)| rate_within(run, parts.busy_window(), connects),
+        )
+    };
+    let ((_, summary), per_s) = connects(&parts.connects(busy_users))?;
     ceiling.connects_per_s = per_s;
     costs.load_connect_us = summary.generator.cpu_us_per_connect;
     costs.server_connect_us = server_costs(&summary, |server| server.cpu_us_per_connection);
+    if options.resume.is_some_and(|share| share > 0.0) {
+        let ((_, summary), per_s) = connects(&parts.resumed_connects(busy_users))?;
+        ceiling.resumed_per_s = per_s;
+        costs.load_resumed_us = summary.generator.cpu_us_per_connect;
+    }
 
     if let Some(part) = parts.messages(busy_users) {
         let messages = |counters: &LoadCounters| match options.traffic {
@@ -157,6 +173,7 @@ pub fn measure(options: &CeilingOptions) -> Result<Calibration, TestBedError> {
     if options.target_is_remote || quota_cpus.is_some() {
         let cpus = quota_cpus.map_or(cores as f64, |quota| quota.min(cores as f64));
         ceiling.connects_per_s = without_peer(ceiling.connects_per_s, costs.load_connect_us, cpus);
+        ceiling.resumed_per_s = without_peer(ceiling.resumed_per_s, costs.load_resumed_us, cpus);
         ceiling.messages_per_s = without_peer(ceiling.messages_per_s, costs.load_message_us, cpus);
     }
     Ok(calibration)
@@ -200,7 +217,7 @@ fn run_part(
         interval: INTERVAL,
         cores: Some(cores),
         killed_on_stop: true,
-        ..LoadSpec::new(part.name, part.target, &part.scenario, part.seconds)
+        ..LoadSpec::new(part.name, &part.target, &part.scenario, part.seconds)
     };
     let run = test_bed.load(&spec, server, &mut |_| {}, |_| NextStep::Continue)?;
     let summary = Summary::of(&run.file);

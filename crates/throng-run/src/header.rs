@@ -24,6 +24,7 @@ pub fn run_header(plan: &LoadPlan, scenario: ScenarioSource) -> RunHeader {
         capacity: Some(plan.capacity.connections()),
         target_is_here,
         tls_unverified: plan.is_unverified(),
+        tls_resume: plan.resume_share(),
         machine: machine(),
         client_facts: Some(endpoint_facts(&ProcRoot::default(), Some(std::process::id()), None)),
         server_facts: if target_is_here { server_facts(None, &plan.targets) } else { None },

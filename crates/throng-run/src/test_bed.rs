@@ -10,6 +10,7 @@ mod folder;
 mod follow;
 mod network;
 mod options;
+mod over_tls;
 mod process;
 mod progress;
 mod row_diagnosis;
@@ -37,6 +38,7 @@ use crate::isolate::{self, Isolation};
 use folder::WorkFolder;
 use follow::{RunFileFollower, RunFileLine};
 use network::Network;
+use over_tls::{scenario_over_tls, target_over_tls};
 use process::Process;
 
 pub use error::TestBedError;
@@ -58,6 +60,8 @@ pub struct TestBed {
     bus: Option<BusAccess>,
     /// The agents that load the server in place of this machine.
     agents: Option<String>,
+    /// True when servers and loads are over TLS.
+    over_tls: bool,
     /// True when the generator runs a size that should not fit.
     force: bool,
     stop: Arc<AtomicBool>,
@@ -185,6 +189,7 @@ impl TestBed {
             network: Network::new(isolation, options.listen),
             bus: options.bus.clone(),
             agents: options.agents.clone(),
+            over_tls: options.over_tls,
             force: options.force,
             stop: Arc::clone(&options.stop),
             diagnoses: RefCell::default(),
@@ -278,6 +283,9 @@ impl TestBed {
         }
         command.args(["--cores", &spec.cores.to_string(), "--exit-with-parent"]);
         command.arg("--control").arg(&control);
+        if self.over_tls {
+            command.arg("--tls-self-signed");
+        }
         if let Some(idle) = spec.idle_timeout {
             command.args(["--idle-timeout", &show_duration(idle)]);
         }
@@ -348,7 +356,11 @@ impl TestBed {
     ) -> Result<FinishedRun, TestBedError> {
         let row = spec.row;
         let scenario = self.path(&format!("{row}.yaml"));
-        Self::write(&scenario, spec.scenario)
+        let text = match self.over_tls {
+            true => scenario_over_tls(spec.scenario),
+            false => spec.scenario.to_owned(),
+        };
+        Self::write(&scenario, &text)
             .map_err(|error| TestBedError::File(scenario.clone(), error))?;
         let record = self.path(&format!("{row}.jsonl"));
         let _ = fs::remove_file(&record);
@@ -439,6 +451,7 @@ impl TestBed {
     ) -> Command {
         let mut command = self.command();
         let target = spec.target.replace('@', &server.authority);
+        let target = if self.over_tls { target_over_tls(&target) } else { target };
         command.arg("run").arg(scenario).args(["--target", &target]);
         command.args(["--interval", &show_duration(spec.interval)]);
         command.arg("--record").arg(record).arg("--control").arg(control);

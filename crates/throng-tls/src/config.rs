@@ -14,6 +14,7 @@ mod server_verifier;
 mod validity;
 mod versions;
 
+pub(crate) use certificate::certified_key;
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;
 pub use pem::PemFile;

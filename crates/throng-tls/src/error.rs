@@ -3,6 +3,7 @@
 
 use throng_proto::TransportError;
 
+use crate::TlsConfigError;
 use crate::alert::Alert;
 use crate::handshake::HandshakeFailure;
 
@@ -69,6 +70,9 @@ pub enum TlsError {
     /// A key sealed or opened as many records as it may.
     #[error("the key has sealed as many records as it may, and this version cannot replace it")]
     KeysExhausted,
+    /// The certificate of the client, or its key, cannot be read.
+    #[error(transparent)]
+    ClientKey(Box<TlsConfigError>),
     /// The handshake is not complete, or the connection is closed: it sends no data.
     #[error("{}", TransportError::NotOpen)]
     NotOpen,
@@ -165,6 +169,7 @@ impl TlsError {
             Self::KeysExhausted => {
                 Row(Cause::KeysExhausted, Local, Some(Alert::CLOSE_NOTIFY), "RFC 8446 5.5")
             }
+            Self::ClientKey(_) => Row(Cause::ClientKey, Local, None, ""),
             Self::NotOpen => Row(Cause::NotOpen, Local, None, ""),
         }
     }

@@ -11,19 +11,23 @@ use rustls::server::UnbufferedServerConnection;
 pub(crate) use self::backend::{HandshakeKeys, TicketReader};
 pub use self::backend::{HandshakeReport, TlsHandshakeKind};
 pub(crate) use self::context::{
-    KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
+    KeyLogSink, SecretCatcher, StepClock, StepGuard, client_key, offers_session, session_owner,
+    unix_secs,
 };
 pub(crate) use self::cost::{CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, RECORD_US, RSA_FLIGHT_US};
+pub use self::cost::{CLIENT_FULL_US, CLIENT_RESUMED_US};
 pub use self::failure::HandshakeFailure;
 
 use self::backend::{Backend, Progress};
 use self::context::TrafficSecrets;
 use crate::record::Phase;
-use crate::{TlsClientConfig, TlsError, TlsServerConfig};
+use crate::{TlsClient, TlsClientConfig, TlsError, TlsServerConfig};
 
 /// Running handshake. It is dropped when it is complete.
 pub(crate) struct Handshake {
     backend: Backend,
+    /// The client; that of a server is nobody.
+    client: TlsClient,
     secrets: TrafficSecrets,
     bytes: usize,
     /// Cost of the step that makes our flight, and of the last one.
@@ -47,15 +51,17 @@ impl Handshake {
     /// Creates the handshake of a client, and appends its first bytes.
     pub(crate) fn client(
         config: &TlsClientConfig,
+        client: TlsClient,
         offers_session: bool,
         unix: u64,
         out: &mut Vec<u8>,
     ) -> Result<Self, TlsError> {
-        let mut guard = StepGuard::enter(unix, offers_session);
+        let mut guard = StepGuard::enter(unix, offers_session, client.clone());
         let (rustls, name) = (config.rustls.clone(), config.server_name.clone());
         let connection = UnbufferedClientConnection::new(rustls, name);
         let connection = connection.map_err(HandshakeFailure::of)?;
         let mut this = Self::new(Backend::client(connection), cost::CLIENT_US);
+        this.client = client;
         this.backend.offer(&[], out).map_err(HandshakeFailure::of)?;
         guard.move_secrets(&mut this.secrets);
         Ok(this)
@@ -63,7 +69,7 @@ impl Handshake {
 
     fn new(backend: Backend, costs_us: [u32; 2]) -> Self {
         let secrets = TrafficSecrets::default();
-        Self { backend, secrets, bytes: 0, costs_us }
+        Self { backend, client: TlsClient::default(), secrets, bytes: 0, costs_us }
     }
 
     /// Returns what is known about the next record.
@@ -83,7 +89,7 @@ impl Handshake {
             return Err(TlsError::HandshakeTooLong(HANDSHAKE_BYTES_MAX));
         }
         // A session was offered, or not, when the handshake began.
-        let mut guard = StepGuard::enter(unix, false);
+        let mut guard = StepGuard::enter(unix, false, self.client.clone());
         let before = out.len();
         let progress = self.backend.offer(record, out).map_err(HandshakeFailure::of)?;
         guard.move_secrets(&mut self.secrets);
@@ -105,7 +111,7 @@ impl Handshake {
             }
             // rustls seals it with the keys that it has now.
             _ => {
-                let _guard = StepGuard::enter(unix, false);
+                let _guard = StepGuard::enter(unix, false, self.client.clone());
                 let _ = self.backend.offer(&backend::WRONG_HEADER, out);
             }
         }
@@ -113,7 +119,7 @@ impl Handshake {
 
     /// Takes the keys out of a complete handshake.
     pub(crate) fn finish(self) -> Result<HandshakeKeys, TlsError> {
-        self.backend.finish(&self.secrets)
+        self.backend.finish(&self.secrets, self.client.owner)
     }
 }
 

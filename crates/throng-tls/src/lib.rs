@@ -8,6 +8,8 @@
 //! becomes records that are appended to the caller's buffer ([`TlsTable::seal`]).
 
 mod alert;
+mod cipher;
+mod client;
 mod config;
 mod counters;
 mod error;
@@ -27,6 +29,8 @@ mod transport;
 mod wycheproof;
 
 pub use alert::Alert;
+pub use cipher::Cipher;
+pub use client::{ClientKey, TlsClient};
 #[cfg(feature = "self-signed")]
 pub use config::self_signed::SelfSigned;
 pub use config::{
@@ -35,6 +39,7 @@ pub use config::{
 };
 pub use counters::TlsCounters;
 pub use error::{TlsError, TlsFault};
+pub use handshake::{CLIENT_FULL_US, CLIENT_RESUMED_US};
 pub use handshake::{HandshakeFailure, HandshakeReport, TlsHandshakeKind};
 pub use keys::CONN_BYTES;
 pub use open::OpenOutcome;
@@ -42,4 +47,4 @@ pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketMaster, TicketPool};
-pub use transport::TlsTransport;
+pub use transport::{ClientKeySource, TlsTransport};

@@ -262,7 +262,7 @@ mod tests {
         let mut table = TlsTable::new(std::time::Duration::ZERO);
         let key = table.refuse(TlsError::NotOpen);
         let done = HandshakeKeys { is_client: true, agreed, established, tickets: None };
-        table.open_conn(key, done, Instant::ZERO);
+        table.begin_conn(key, done, Instant::ZERO);
         let [_, server] = pair(suite);
         (table, key, server)
     }
@@ -281,7 +281,7 @@ mod tests {
                     table.open(key, Instant::ZERO, &mut record, &mut Vec::new());
                 }
             }
-            assert_eq!(table.status(key) == TlsStatus::Open, is_open);
+            assert_eq!(table.status(key) == crate::TlsStatus::Open, is_open);
         };
         check(IDLE_RECORDS_MAX, true);
         check(1, false);

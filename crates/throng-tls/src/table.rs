@@ -11,7 +11,7 @@ use crate::keys::{ConnKeys, ConnState, Flag, LargeKeys, SmallKeys, Way};
 use crate::places::Places;
 use crate::record::{ContentType, Sealer};
 use crate::slot::{PackedSlot, Slot};
-use crate::{Alert, TlsClientConfig, TlsCounters, TlsError, TlsServerConfig};
+use crate::{Alert, TlsClient, TlsClientConfig, TlsCounters, TlsError, TlsServerConfig};
 
 /// Table of a core's TLS connections: keys, running handshakes, and what few connections have.
 ///
@@ -106,8 +106,20 @@ impl TlsTable {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> TlsKey {
+        self.connect_as(config, TlsClient::default(), offers_session, now, out)
+    }
+
+    /// Begins the handshake of this client, as [`Self::connect`] does.
+    pub fn connect_as(
+        &mut self,
+        config: &TlsClientConfig,
+        client: TlsClient,
+        offers_session: bool,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> TlsKey {
         let unix = self.unix_secs(now);
-        self.begin(Handshake::client(config, offers_session, unix, out))
+        self.begin(Handshake::client(config, client, offers_session, unix, out))
     }
 
     /// Returns the key of a connection that failed before it began.

@@ -6,8 +6,8 @@ use throng_base::Instant;
 use throng_proto::{OpenedRecords, SocketTransport, TransportKey, TransportRole, TransportStatus};
 
 use crate::{
-    RECORD_BYTES_MAX, TlsClientConfig, TlsError, TlsHandshakeKind, TlsKey, TlsServerConfig,
-    TlsStatus, TlsTable,
+    ClientKey, RECORD_BYTES_MAX, TlsClient, TlsClientConfig, TlsConfigError, TlsError,
+    TlsHandshakeKind, TlsKey, TlsServerConfig, TlsStatus, TlsTable,
 };
 
 /// TLS of all connections of a core that serves, connects, or both.
@@ -15,6 +15,29 @@ pub struct TlsTransport {
     table: TlsTable,
     server: Option<TlsServerConfig>,
     client: Option<(TlsClientConfig, SessionOffers)>,
+    clients: ClientRules,
+    /// Number of the client whose handshake begins next.
+    next_client: u64,
+}
+
+/// Returns the certificate and the key of the client with this number.
+pub type ClientKeySource = Box<dyn FnMut(u64) -> Result<ClientKey, TlsConfigError>>;
+
+/// How the clients of a core are told apart.
+#[derive(Default)]
+struct ClientRules {
+    /// Each client resumes sessions of its own alone.
+    own_sessions: bool,
+    keys: Option<ClientKeySource>,
+}
+
+impl ClientRules {
+    fn client(&mut self, number: u64) -> Result<TlsClient, TlsError> {
+        let key = self.keys.as_mut().map(|keys| keys(number)).transpose();
+        let key = key.map_err(|error| TlsError::ClientKey(Box::new(error)))?;
+        let owner = if self.own_sessions { number } else { 0 };
+        Ok(TlsClient { owner, key })
+    }
 }
 
 /// Which connections offer a session, if there is one.
@@ -39,7 +62,13 @@ impl SessionOffers {
 impl TlsTransport {
     /// Creates the transport of a core. `unix_at_zero` is the time of Unix at [`Instant::ZERO`].
     pub fn new(unix_at_zero: Duration) -> Self {
-        Self { table: TlsTable::new(unix_at_zero), server: None, client: None }
+        Self {
+            table: TlsTable::new(unix_at_zero),
+            server: None,
+            client: None,
+            clients: ClientRules::default(),
+            next_client: 0,
+        }
     }
 
     /// Accepts connections with this configuration.
@@ -57,6 +86,22 @@ impl TlsTransport {
         self
     }
 
+    /// Lets each client resume sessions of its own alone.
+    #[must_use]
+    pub fn with_own_sessions(mut self) -> Self {
+        self.clients.own_sessions = true;
+        self
+    }
+
+    /// Lets each client show the certificate that `keys` returns. A session stands for the
+    /// certificate that was shown when it began: clients with different ones need sessions of their
+    /// own.
+    #[must_use]
+    pub fn with_client_keys(mut self, keys: ClientKeySource) -> Self {
+        self.clients.keys = Some(keys);
+        self
+    }
+
     /// Returns the connections.
     pub const fn table(&self) -> &TlsTable {
         &self.table
@@ -68,12 +113,21 @@ impl SocketTransport for TlsTransport {
         RECORD_BYTES_MAX
     }
 
+    fn for_client(&mut self, client: u64) {
+        self.next_client = client;
+    }
+
     fn begin(&mut self, role: TransportRole, now: Instant, out: &mut Vec<u8>) -> TransportKey {
         let key = match (role, &self.server, &mut self.client) {
             (TransportRole::Server, Some(config), _) => self.table.accept(config),
             (TransportRole::Client, _, Some((config, offers))) => {
-                let offers_session = offers.next(config.has_session());
-                self.table.connect(config, offers_session, now, out)
+                match self.clients.client(self.next_client) {
+                    Ok(client) => {
+                        let offers_session = offers.next(config.has_session(client.owner));
+                        self.table.connect_as(config, client, offers_session, now, out)
+                    }
+                    Err(error) => self.table.refuse(error),
+                }
             }
             _ => self.table.refuse(TlsError::NotOpen),
         };

@@ -5,7 +5,7 @@ use std::alloc::System;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 use throng_base::Instant;
 use throng_tls::{
-    CONN_BYTES, CertifiedPair, PemFile, Suite, TlsClientConfig, TlsClientOptions, TlsKey,
+    CONN_BYTES, CertifiedPair, Cipher, PemFile, Suite, TlsClientConfig, TlsClientOptions, TlsKey,
     TlsServerConfig, TlsServerOptions, TlsStatus, TlsTable, TrustAnchors,
 };
 
@@ -47,7 +47,8 @@ fn an_idle_connection_owns_its_keys_and_nothing_else() {
         options.suites = vec![suite];
         let server_config = TlsServerConfig::new(&options, 0).unwrap();
         let mut options = TlsClientOptions::new("localhost");
-        (options.trust, options.suites) = (TrustAnchors::Unverified, vec![suite]);
+        options.trust = TrustAnchors::Unverified;
+        options.ciphers = Cipher::of_suites(&[suite]);
         let client_config = TlsClientConfig::new(&options).unwrap();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         let (mut clients, mut servers) = (TlsTable::new(now), TlsTable::new(now));

@@ -57,6 +57,9 @@ pub(crate) struct Lab {
     /// With --agents: address at which the server listens and the agents reach it
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1", requires = "agents")]
     listen: IpAddr,
+    /// Serve and load over TLS, with a certificate that is made for the lab
+    #[arg(long, requires = "name")]
+    tls: bool,
     /// Run a size that does not fit this machine
     #[arg(long, requires = "name")]
     force: bool,
@@ -82,6 +85,7 @@ const EXAMPLES: &str = "\
 Examples:
   throng lab
   throng lab stressgrid-100k
+  throng lab stressgrid-100k --tls
   throng lab connscale --users 200k --seconds 60 --open
   throng lab phoenix-2m --users 200k --rate 5k --keep results
   sudo throng lab fast-connect --isolate --json result.json
@@ -113,6 +117,7 @@ impl Lab {
             bus: self.bus.of_lab(),
             agents: self.agents.clone(),
             listen: Some(self.listen),
+            over_tls: self.tls,
             keep_files: self.keep.clone(),
             force: self.force,
             ..LabOptions::default()

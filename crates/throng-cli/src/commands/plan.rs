@@ -45,6 +45,9 @@ pub(crate) struct Plan {
     /// Connects per second in total, while connections arrive
     #[arg(long, value_name = "N", value_parser = quantity::per_s)]
     connects_per_s: Option<f64>,
+    /// Connections over TLS 1.3, each with a full handshake and an ECDSA certificate
+    #[arg(long)]
+    tls: bool,
     /// Memory of a machine of the fleet [default: this machine's]
     #[arg(long, value_name = "BYTES", value_parser = quantity::memory)]
     machine_memory: Option<u64>,
@@ -93,6 +96,7 @@ const EXAMPLES: &str = "\
 Examples:
   throng plan --connections 100M --machine-memory 64GiB --machine-cores 32 --nic 25Gbit
   throng plan --connections 2M --messages-per-s 500k --broadcast-every 10s --measure
+  throng plan --connections 2M --connects-per-s 20k --tls --measure
   throng plan --connections 10M --from run.jsonl --target-addresses 2
   throng plan --per-node 3 --plus 15
   throng plan --per-node 3 --plus 15 --nodes 1000 --nodes-per-machine 4
@@ -107,7 +111,7 @@ fn of_one_kind(arg: Arg) -> Arg {
         "plus" | "nodes" | "nodes_per_machine" => {
             arg.requires("per_node").conflicts_with_all(["connections", "agents"])
         }
-        "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s"
+        "messages_per_s" | "message_bytes" | "broadcast_every" | "connects_per_s" | "tls"
         | "machine_memory" | "machine_cores" | "nic" | "target_addresses" | "from" | "measure" => {
             arg.requires("connections").conflicts_with_all(["per_node", "agents"])
         }
@@ -177,7 +181,8 @@ impl Plan {
 
     /// Returns the documented costs, replaced by better known ones.
     fn costs(&self, here: &ThisMachine) -> Result<Costs, Failure> {
-        let mut costs = Costs::documented();
+        let documented = Costs::documented();
+        let mut costs = if self.tls { documented.over_tls() } else { documented };
         let machine = &here.machine;
         let kernel = machine
             .slabs
@@ -197,11 +202,13 @@ impl Plan {
         let stop = Arc::new(AtomicBool::new(false));
         Interrupt::install(false)?.also_set(&stop)?;
         let talk = if self.messages_per_s.is_some() { Traffic::Answered } else { Traffic::Silent };
-        let found =
-            ceiling::measure(&CeilingOptions { traffic: talk, stop, ..CeilingOptions::default() })
-                .map_err(|error| {
-                    Failure::new(format!("the costs could not be measured: {error}"))
-                })?;
+        let found = ceiling::measure(&CeilingOptions {
+            traffic: talk,
+            resume: self.tls.then_some(0.0),
+            stop,
+            ..CeilingOptions::default()
+        })
+        .map_err(|error| Failure::new(format!("the costs could not be measured: {error}")))?;
         let (server, generator) = (&mut costs.server, &mut costs.generator);
         let ceiling::PeerCosts { load_connect_us, load_message_us, .. } = found.costs;
         generator.bytes.replace(found.ceiling.bytes_per_user, CostSource::Measured);
@@ -215,12 +222,15 @@ impl Plan {
     }
 
     fn sources(&self) -> String {
-        let documented = "documented: docs/numbers.md, WebSocket users in a channel, on 2 CPUs";
+        let tls = if self.tls { ", with full TLS handshakes added" } else { "" };
+        let documented =
+            format!("documented: docs/numbers.md, WebSocket users in a channel, on 2 CPUs{tls}");
+        let over = if self.tls { "TLS" } else { "TCP" };
         match (&self.from, self.measure) {
             (Some(path), _) => format!("the run: {}; {documented}", path.display()),
             (None, true) => {
                 format!(
-                    "measured: at full load over TCP, server and generator on this machine; \
+                    "measured: at full load over {over}, server and generator on this machine; \
                      {documented}"
                 )
             }

@@ -84,6 +84,20 @@ impl Costs {
         }
     }
 
+    /// Adds what TLS 1.3 costs, as documented in `docs/decisions.md`: a full handshake for each
+    /// connect, with an ECDSA certificate; the keys of each connection; a record for each message.
+    #[must_use]
+    pub fn over_tls(mut self) -> Self {
+        for (end, handshake_us) in [(&mut self.server, 166.0), (&mut self.generator, 305.0)] {
+            end.bytes.value += 144.0;
+            end.connect_us.value += handshake_us;
+            end.message_us.value += 0.75;
+        }
+        self.server.delivery_us.value += 0.6;
+        self.generator.delivery_us.value += 0.4;
+        self
+    }
+
     /// Replaces documented costs with those of a run, as far as it has them.
     #[must_use]
     pub fn with_run(mut self, run: &RunFile) -> Self {

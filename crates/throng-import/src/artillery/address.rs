@@ -55,14 +55,15 @@ impl Address {
             let (scheme, rest) = url.trim_start().split_once("://")?;
             let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
             let (authority, path) = rest.split_at(end);
-            let port = if matches!(scheme, "https" | "wss") { ":443" } else { ":80" };
+            let is_secure = matches!(scheme, "https" | "wss");
+            let port = if is_secure { ":443" } else { ":80" };
             let authority = authority.strip_suffix(port).unwrap_or(authority).to_ascii_lowercase();
             let is_known = ["http", "https", "ws", "wss"].contains(&scheme);
-            (is_known && !authority.is_empty()).then(|| (authority, path.to_owned()))
+            (is_known && !authority.is_empty()).then(|| ((authority, is_secure), path.to_owned()))
         };
         let Some(Part::Literal(first)) = parts.first_mut() else { return Self::Invalid };
-        let Some((authority, path)) = server(first) else { return Self::Invalid };
-        if server(base).is_none_or(|(of_base, _)| of_base != authority) {
+        let Some((of_url, path)) = server(first) else { return Self::Invalid };
+        if server(base).is_none_or(|(of_base, _)| of_base != of_url) {
             return Self::Elsewhere;
         }
         *first = path;
@@ -195,6 +196,8 @@ mod tests {
         }
         assert_eq!(of("noslash", "http://a"), Address::Invalid);
         assert_eq!(of("http://b/", "http://a"), Address::Elsewhere);
+        assert_eq!(of("https://a/", "http://a"), Address::Elsewhere);
+        assert_eq!(of("https://a:443/x", "https://a"), Address::Path("/x".to_owned()));
     }
 
     #[test]

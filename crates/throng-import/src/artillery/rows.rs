@@ -8,7 +8,7 @@ pub(super) const CONFIG: &[Row] = rows! {
         "JavaScript is not run; each step that calls it is named below";
     "environments" NotNeeded "checkMergedConfig" =>
         "the values outside of it are imported; choose others with `--target` and `--arrivals`";
-    "tls" "socketio" "bundling" "includeFiles" "statsInterval" "engines" NotNeeded "" => OTHER;
+    "socketio" "bundling" "includeFiles" "statsInterval" "engines" NotNeeded "" => OTHER;
 };
 
 /// Keys of `http`.
@@ -21,7 +21,6 @@ pub(super) const HTTP: &[Row] = rows! {
 
 /// Keys of `ws`.
 pub(super) const WS: &[Row] = rows! {
-    "ws rejectUnauthorized" NotNeeded "getWsConfig" => "this version has no TLS";
     "ws proxy" "ws localAddress" "ws family" NotSupported "getWsConfig" => ADDRESSES;
 };
 

@@ -8,7 +8,7 @@ use throng_load::scenario::YamlNode;
 use crate::source::Span;
 use crate::translator::Translator;
 
-use super::{rows, time};
+use super::{rows, time, tls};
 use crate::fields::{Fields, is_true};
 
 /// What `config` says about all steps.
@@ -143,7 +143,8 @@ impl<'n> Settings<'n> {
     }
 
     fn read_ws(&mut self, translator: &mut Translator<'_>, node: &'n YamlNode) {
-        let Some(fields) = Fields::read(translator, node, "`ws`", WS_KEYS) else { return };
+        let keys = [WS_KEYS, tls::KEYS].concat();
+        let Some(fields) = Fields::read(translator, node, "`ws`", &keys) else { return };
         for (key, span, node) in fields.iter() {
             match key {
                 "headers" => self.headers = Some(node),
@@ -152,6 +153,8 @@ impl<'n> Settings<'n> {
                     self.answer_timeout = time::duration(translator, node, "`timeout`");
                 }
                 "perMessageDeflate" => self.is_plain = node.scalar() == Some("false"),
+                // The target decides what becomes of it: `tls` reads it.
+                key if tls::is_key(key) => continue,
                 _ => {
                     translator.has_row(&span, rows::WS, &format!("ws {key}"));
                     continue;
@@ -202,6 +205,5 @@ pub(super) fn is_on(node: Option<&YamlNode>) -> bool {
 }
 
 const WS_KEYS: &[&str] = words![
-    "headers" "subprotocols" "timeout" "perMessageDeflate" "rejectUnauthorized" "proxy"
-    "localAddress" "family"
+    "headers" "subprotocols" "timeout" "perMessageDeflate" "proxy" "localAddress" "family"
 ];

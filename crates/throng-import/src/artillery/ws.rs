@@ -13,7 +13,7 @@ use crate::yaml::Yaml;
 use super::address::{Address, Part};
 use super::flow::Flow;
 use super::scalar::Scalar;
-use super::{capture, json, template};
+use super::{capture, json, template, tls};
 use crate::fields::{Fields, one_or_more, text};
 use crate::json::Json;
 use crate::text::escape;
@@ -45,7 +45,8 @@ impl Flow<'_, '_, '_> {
         }
         let (url, subprotocols, headers) = match &node.kind {
             YamlKind::Map(_) => {
-                let fields = Fields::read(self.translator, node, "`connect`", CONNECT_KEYS)?;
+                let keys = [CONNECT_KEYS, tls::KEYS].concat();
+                let fields = Fields::read(self.translator, node, "`connect`", &keys)?;
                 self.report_connect(&fields);
                 (fields.get("target"), fields.get("subprotocols"), Some(fields))
             }
@@ -59,6 +60,12 @@ impl Flow<'_, '_, '_> {
 
     /// Reports the keys of `connect` that have no place in a scenario.
     fn report_connect(&mut self, fields: &Fields<'_>) {
+        for key in tls::KEYS {
+            if let Some((span, _)) = fields.entry(key) {
+                let remedy = "all connections of a scenario are secured alike: write it in `tls`";
+                self.translator.not_supported(&span, format!("connect {key}"), remedy);
+            }
+        }
         for key in ["proxy", "function", "beforeConnect"] {
             if let Some((span, _)) = fields.entry(key) {
                 let remedy = "users connect to the target by themselves; write what the function \

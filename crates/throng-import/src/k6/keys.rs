@@ -2,17 +2,18 @@
 
 use crate::row::Row;
 
-/// Options of the load, the requests and the thresholds.
+/// Options of the load, the requests, TLS and the thresholds.
 pub(super) const TRAFFIC: &[&str] = words![
     "vus" "duration" "iterations" "stages" "scenarios" "thresholds" "maxDuration" "rps" "userAgent"
+    "insecureSkipTLSVerify" "tlsVersion" "tlsCipherSuites" "tlsAuth"
 ];
 
 /// The other options.
 pub(super) const OPTIONS: &[Row] = rows! {
-    "noConnectionReuse" "httpDebug" "hosts" "tlsAuth" "blockHostnames" NotSupported OPTIONS_GO =>
+    "noConnectionReuse" "httpDebug" "hosts" "blockHostnames" NotSupported OPTIONS_GO =>
         NO_SUCH;
     "tags" "summaryTrendStats" "summaryTimeUnit" "systemTags" "discardResponseBodies"
-        "insecureSkipTLSVerify" "noVUConnectionReuse" "setupTimeout" "teardownTimeout" "ext" "cloud"
+        "noVUConnectionReuse" "setupTimeout" "teardownTimeout" "ext" "cloud"
         "dns" "gracefulStop" NotNeeded OPTIONS_GO => REPORTS;
 };
 

@@ -27,11 +27,6 @@ impl Script<'_, '_> {
                 let label = "expected a host and a port here, or `--target`";
                 return Err(Diagnostic::new(url.span.clone(), title, label));
             }
-            if parts.is_secure() && self.translator.options.target.is_none() {
-                let remedy = "this version has no TLS; run it against the server behind, with \
-                              `--target`";
-                self.translator.not_supported(&url.span, format!("target {server}"), remedy);
-            }
             self.server = Some((server, url.span.clone()));
         }
         let base = self.server.as_ref().map_or("", |(server, _)| server);

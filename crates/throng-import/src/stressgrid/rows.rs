@@ -30,13 +30,13 @@ pub(super) const CALLS: &[Row] = rows! {
 pub(super) const PROTOCOLS: &[Row] = rows! {
     "protocol http10" Approximated "gun_device.ex:open" =>
         "throng speaks HTTP/1.1, and keeps connections open";
-    "protocol https" "protocol http10s" "protocol http2" "protocol http2s" NotSupported
-        "gun_device.ex:open" => NO_TLS;
+    "protocol http10s" Approximated "gun_device.ex:open" =>
+        "throng speaks HTTP/1.1 over TLS, and keeps connections open";
+    "protocol http2" "protocol http2s" NotSupported "gun_device.ex:open" =>
+        "throng speaks HTTP/1.1: load a port that does, with `http` or `https`";
 };
 
 const OTHER_TIMING: &str = "its other end is in another list of statements, or the times overlap: \
                             left out; write a `transaction`";
 
 const IF: &str = "write `if: {condition, do, else}` by hand: it compares texts and numbers";
-
-const NO_TLS: &str = "throng speaks HTTP/1.1 without TLS: load a port behind the TLS terminator";

@@ -17,6 +17,8 @@ pub(super) struct Options {
     /// Servers, `host:port`.
     pub(super) destinations: Vec<(String, Span)>,
     pub(super) is_websocket: bool,
+    /// Place of `--ssl`.
+    pub(super) ssl: Option<Span>,
     pub(super) headers: Vec<(String, String, Span)>,
     pub(super) connections: (u64, Span),
     /// New connections a second.
@@ -133,8 +135,8 @@ impl Options {
                     Message::read(translator, text, &span, has_escapes)
                 };
                 match self.set(translator, row.name, (value, &span), &message) {
-                    // What becomes of it is said where the handshake is known.
-                    Ok(()) if row.name == "header" => {}
+                    // What becomes of it is said where the handshake and the target are known.
+                    Ok(()) if ["header", "ssl"].contains(&row.name) => {}
                     Ok(()) => translator.translated(&span, construct),
                     Err(expected) => {
                         let title = format!("{construct} cannot be read");
@@ -164,6 +166,7 @@ impl Options {
         };
         match name {
             "ws" | "websocket" => self.is_websocket = true,
+            "ssl" => self.ssl = Some(span.clone()),
             "header" => {
                 let expected = "a header field, `name: value`";
                 let (name, value) = value.split_once(':').ok_or(expected)?;
@@ -320,9 +323,9 @@ const OPTIONS: &[OptionRow] = options! {
         "add an `expect: {bytes: 1}` with a name after the first message";
     [] "latency-percentiles" value NotNeeded "the report has all percentiles";
     [] "message-marker" flag NotSupported "add a `probe`: it times a message at all users";
-    [] "ssl" flag NotSupported "this version has no TLS; use a proxy before it";
-    [] "ssl-cert" value NotSupported "this version has no TLS";
-    [] "ssl-key" value NotSupported "this version has no TLS";
+    [] "ssl" flag Sets;
+    [] "ssl-cert" value NotNeeded OF_SERVER;
+    [] "ssl-key" value NotNeeded OF_SERVER;
     [] "nagle" value NotNeeded "throng writes each message at once";
     [] "write-combine" value NotNeeded "throng writes each message at once";
     [] "rcvbuf" value NotSupported "set net.ipv4.tcp_rmem on this machine";
@@ -352,6 +355,10 @@ const OPTIONS: &[OptionRow] = options! {
 
 /// Options whose texts have escape sequences behind -e.
 const TEXTS: [&str; 4] = ["message", "first-message", "latency-marker", "header"];
+
+/// A client of tcpkali shows no certificate (`ssl_setup`).
+const OF_SERVER: &str =
+    "tcpkali shows it to clients of its own port; see `throng serve --tls-cert`";
 
 const A_RATE: &str = "a rate above zero, such as 100 or 10k";
 const MESSAGE_FILE: &str = "an import opens no file; put its text into --message";

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::element::Element;
 use super::load::unit_free_number;
+use crate::tls;
 use crate::translator::Translator;
 use crate::url::server_name;
 
@@ -15,6 +16,8 @@ pub(super) struct TsungServer<'d> {
     pub(super) port: &'d str,
     /// True if tsung speaks WebSocket below whatever the session speaks.
     pub(super) is_websocket: bool,
+    /// True if tsung reaches it over TLS.
+    pub(super) is_secure: bool,
     /// Where the host stands.
     pub(super) span: Range<usize>,
 }
@@ -60,13 +63,22 @@ impl<'d> TsungServer<'d> {
             host: host.value.trim(),
             port,
             is_websocket: kind.starts_with("websocket"),
+            is_secure: ["ssl", "ssl6", "websocket_ssl"].contains(&kind),
             span: host.span,
         })
     }
 
-    /// Returns `scheme://host:port`.
-    pub(super) fn address(&self, scheme: &str) -> String {
+    /// Returns `scheme://host:port`, over TLS if the server is.
+    pub(super) fn address(&self, scheme: &'static str) -> String {
+        let scheme = tls::scheme(scheme, self.is_secure);
         format!("{scheme}://{}", server_name(self.host, self.port))
+    }
+
+    /// Reports whether a URL with this scheme and this authority is one of the server.
+    pub(super) fn is_at(&self, scheme: &str, authority: &str) -> bool {
+        let (own, port) = if self.is_secure { ("https", "443") } else { ("http", "80") };
+        let is_default = self.port == port && authority == self.host;
+        scheme == own && (is_default || authority == format!("{}:{}", self.host, self.port))
     }
 }
 
@@ -75,11 +87,8 @@ fn read_type(translator: &mut Translator<'_>, server: Element<'_>, kind: &str) {
     let span = server.span();
     match kind {
         "tcp" | "tcp6" | "websocket" => translator.translated(&span, "server"),
-        "ssl" | "ssl6" | "websocket_ssl" => {
-            let remedy = "this version of throng has no TLS; put a proxy that ends TLS before the \
-                          server, or load a port without TLS";
-            translator.not_supported(&span, format!("server type {kind}"), remedy);
-        }
+        // What its connections become, `tls` reports.
+        "ssl" | "ssl6" | "websocket_ssl" => {}
         kind => {
             let remedy = "throng speaks TCP, WebSockets and HTTP; the scenario uses TCP";
             translator.not_supported(&span, format!("server type {kind}"), remedy);

@@ -84,11 +84,10 @@ impl<'d> StepsReader<'_, '_, 'd> {
     fn path_of(&mut self, url: &Attribute<'d>, subst: bool) -> Option<String> {
         let text = url.value.trim();
         let mut path = text;
-        if let Some((_, rest)) = text.split_once("://").filter(|(scheme, _)| scheme.len() < 6) {
+        let absolute = text.split_once("://").filter(|(scheme, _)| scheme.len() < 6);
+        if let Some((scheme, rest)) = absolute {
             let (host, behind) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-            let own = format!("{}:{}", self.server.host, self.server.port);
-            let is_own = host == own || self.server.port == "80" && host == self.server.host;
-            if !text.starts_with("http://") || !is_own {
+            if !self.server.is_at(scheme, host) {
                 let remedy = "a scenario has one target; make a scenario of each server";
                 return self.translator.omit(&url.span, "http url", remedy);
             }

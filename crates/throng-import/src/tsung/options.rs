@@ -92,6 +92,10 @@ impl<'d> Options<'d> {
             "http_use_server_as_proxy" => option.value("value") == Some("false"),
             _ => false,
         };
+        if super::tls::OPTIONS.contains(&name) {
+            // The target decides what becomes of them: `tls` reads them.
+            return;
+        }
         if !is_default && translator.has_row(&span, OPTIONS, &construct) {
             return;
         }
@@ -134,7 +138,7 @@ impl<'d> Options<'d> {
             }
             _ => {
                 let known = OPTIONS.iter().filter_map(|row| row.construct.strip_prefix("option "));
-                let known = known.chain(KNOWN.iter().copied());
+                let known = known.chain(KNOWN.iter().chain(&super::tls::OPTIONS).copied());
                 let label =
                     near_or(name, known, "expected an option of tsung, such as `thinktime`");
                 let title = format!("tsung has no option `{name}`");
@@ -250,8 +254,6 @@ pub(super) const OPTIONS: &[Row] = rows! {
         NotNeeded PARSE => BUFFERS;
     "option tcp_reuseaddr" "option tcp_reuseport" "option ip_transparent"
         "option ip_bind_address_no_port" NotNeeded PARSE => SOCKETS;
-    "option ssl_ciphers" "option ssl_versions" "option ssl_reuse_sessions" "option ssl_disable_sni"
-        NotNeeded PARSE => TLS;
     "option bosh_path" "option userid_max" "option domain" "option username" "option passwd"
         "option password" "option random_from_fileid" "option offline_from_fileid"
         "option fileid_delimiter" "option muc_service" "option pubsub_service" "option heartbeat"
@@ -273,8 +275,6 @@ const RETRIES: &str = "a user whose connect fails stops: the scenario tries no s
 const BUFFERS: &str = "the kernel sizes the buffers: net.ipv4.tcp_rmem and tcp_wmem";
 
 const SOCKETS: &str = "throng sets its sockets' options as it needs them";
-
-const TLS: &str = "this version of throng has no TLS";
 
 const OTHER_PROTOCOL: &str = "it is for a protocol that throng does not speak";
 

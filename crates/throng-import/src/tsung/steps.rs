@@ -12,6 +12,7 @@ use super::uses::Uses;
 use super::variables::{Tables, Variables};
 use crate::names::in_letters_and;
 use crate::step;
+use crate::tls::{CLIENT_FILES, PLAIN};
 use crate::translator::Translator;
 use crate::yaml::Yaml;
 
@@ -46,6 +47,8 @@ pub(super) struct Shared<'d> {
     pub(super) tables: Tables<'d>,
     /// Names of transactions.
     pub(super) transactions: Vec<String>,
+    /// True if the scenario has the certificate that the sessions set.
+    pub(super) has_client_certificate: bool,
     /// Path of the target, once a connect has one.
     pub(super) path: Option<String>,
     /// Line of the first report of a difference, by its text.
@@ -321,12 +324,27 @@ impl<'d> StepsReader<'_, '_, 'd> {
             self.translator.translated(&element.span(), construct);
             return Vec::new();
         }
+        if name == "certificate" {
+            return self.set_certificate(&element.span(), construct);
+        }
         let remedy = match name {
-            "certificate" => "this version of throng has no TLS",
             "rate_limit" => "throng does not slow down its reading",
             _ => "write it in the steps of the scenario, for example in `headers`",
         };
         self.translator.omit(&element.span(), construct, remedy)
+    }
+
+    /// Reports a certificate that the user shows from here on. tsung closes the connection before.
+    fn set_certificate(&mut self, span: &Range<usize>, construct: String) -> Vec<Yaml> {
+        if !self.translator.is_secure(self.server.is_secure) {
+            return self.translator.skip(span, construct, PLAIN);
+        }
+        if !self.shared.has_client_certificate {
+            return self.translator.omit(span, construct, CLIENT_FILES);
+        }
+        let how = "all users of the scenario show it, from their first connection on";
+        self.translator.approximated(span, construct, how);
+        self.close()
     }
 
     fn abort(&mut self, element: Element<'d>) -> Vec<Yaml> {

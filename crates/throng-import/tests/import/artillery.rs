@@ -2,6 +2,7 @@
 
 mod fidelity;
 mod steps;
+mod tls;
 
 use throng_import::{Import, ImportOptions, import};
 

@@ -2,6 +2,7 @@
 
 mod fidelity;
 mod steps;
+mod tls;
 
 use throng_import::{Fidelity, Import, ImportOptions, import};
 
@@ -17,6 +18,7 @@ fn script(options: &str, body: &str) -> String {
 
 const USERS: &str = "vus: 5, duration: '10s'";
 const GET: &str = "http.get('http://127.0.0.1:80/');";
+const HTTPS: &str = "http.get('https://127.0.0.1/');";
 
 fn imported(text: &str) -> Import {
     import_text(text, "k6/load.js").unwrap_or_else(|mistakes| panic!("{mistakes}\n{text}"))

@@ -7,11 +7,12 @@ mod starts;
 use std::fs;
 use std::path::Path;
 
+use throng_import::ImportOptions;
 use throng_load::program::Program;
 use throng_load::scenario::Scenario;
 use throng_load::schedule::Arrivals;
 
-use crate::{import_file, show};
+use crate::{files, import_file, import_with, show};
 
 #[test]
 fn fast_connect_of_the_article() {
@@ -244,4 +245,13 @@ fn imports_do_what_the_labs_do() {
 
 fn parse(scenario: &str) -> Scenario {
     Scenario::parse(scenario, "import.yaml").unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+/// The tcp_worker has no TLS; a target may have it all the same.
+#[test]
+fn a_target_over_tls() {
+    let text = fs::read_to_string(files().join("mzbench/fast_connect.bdl")).unwrap();
+    let options = ImportOptions { target: Some("tls://127.0.0.9:1".parse().unwrap()) };
+    let import = import_with(&text, "mzbench/fast_connect.bdl", &options).unwrap();
+    assert!(import.scenario.contains("target: tls://127.0.0.9:1\n"), "{}", import.scenario);
 }

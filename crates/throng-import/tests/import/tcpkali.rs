@@ -222,6 +222,8 @@ fn what_throng_has_by_itself_is_not_needed() {
         "--dump-all",
         "--dump-all-in",
         "--dump-all-out",
+        "--ssl-cert a",
+        "--ssl-key a",
         "--verbose 2",
         "-v",
         "-vvv",
@@ -244,9 +246,6 @@ fn what_a_scenario_lacks_has_a_remedy() {
         "--latency-marker-skip 3",
         "--latency-first-byte",
         "--message-marker",
-        "--ssl",
-        "--ssl-cert a",
-        "--ssl-key a",
         "--rcvbuf 1k",
         "--sndbuf 1k",
         "-l 5555",
@@ -273,6 +272,16 @@ suspicious
   line 1, --connections
     tcpkali gives up: 2k connections at 100/s take 20s, longer than --duration
 "#);
+}
+
+#[test]
+fn a_connection_over_tls() {
+    check("--ssl", &["target: tls://127.0.0.1:5555", "tls: {verify: none, resume: 0%}"]);
+    check("--ssl --ws", &["target: wss://127.0.0.1:5555"]);
+    let options = ImportOptions { target: Some("tcp://127.0.0.9:1".parse().unwrap()) };
+    let import = import("tcpkali --ssl 10.0.0.1:5555", "load.sh", &options).unwrap();
+    assert!(!import.scenario.contains("tls:"), "{}", import.scenario);
+    assert_eq!(import.fidelity.of(Fidelity::NotNeeded).count(), 1, "{}", import.fidelity);
 }
 
 #[test]

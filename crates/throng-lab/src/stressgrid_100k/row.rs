@@ -44,6 +44,9 @@ pub(crate) struct Row {
     pub(crate) load_cpus: Option<f64>,
     pub(crate) connected_most: u64,
     pub(crate) failed: u64,
+    /// Share of the TLS handshakes that resumed a session; `None` over plain connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resumed_share: Option<f64>,
     pub(crate) grade: Grade,
     pub(crate) reasons: Vec<String>,
 }
@@ -120,6 +123,9 @@ pub(super) fn row(accept: &str, run: &FinishedRun) -> Row {
         load_cpus: summary.generator.cpu_cores_used,
         connected_most: summary.users.connected_most,
         failed: summary.connect.failed.total(),
+        resumed_share: summary
+            .operation(Operation::Tls)
+            .map(|tls| summary.connect.tls_resumed as f64 / tls.ok.max(1) as f64),
         grade: summary.validity.grade,
         reasons: summary.validity.reasons.clone(),
     }

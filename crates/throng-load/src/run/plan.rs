@@ -65,6 +65,8 @@ pub struct LoadPlan {
     pub(super) options: SocketOptions,
     pub(super) driver: LoadDriver,
     pub(super) transport: Option<TransportFactory>,
+    /// Share of the connects over TLS that offer a session; `None` if they are plain.
+    resume: Option<f64>,
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
@@ -171,6 +173,7 @@ impl LoadPlan {
                 Some(transport) => Some(transport.clone()),
                 None => tls::transport(scenario)?,
             },
+            resume: scenario.target.is_secure.then(|| scenario.tls.resume_share()),
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,
@@ -193,6 +196,12 @@ impl LoadPlan {
     /// one.
     pub fn is_unverified(&self) -> bool {
         self.program.unverified_at().is_some()
+    }
+
+    /// Returns the share of the connects that offer to resume a session of TLS, if there is one;
+    /// `None` if they are plain.
+    pub fn resume_share(&self) -> Option<f64> {
+        self.resume
     }
 
     /// Returns the compiled program of the users.

@@ -149,8 +149,7 @@ fn read_file(
 
 /// Reports a file with fewer rows than users, where each user is to have a row of its own.
 pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &ScenarioLoad) {
-    let lanes: Vec<_> = load.lanes().map(most_users).collect();
-    let users = UserNumbers::of(load).used(|lane| lanes[lane]);
+    let users = most_users_of(load);
     let unique = |table: &&DataTable| table.order() == RowOrder::Unique;
     let short =
         reader.names.tables.iter().filter(unique).find(|table| (table.rows() as u64) < users);
@@ -163,6 +162,12 @@ pub(super) fn check_rows(reader: &mut Reader<'_>, node: &Node, load: &ScenarioLo
     if load.model() == Model::Open {
         mistake.help = Some("`most: N` in `arrivals` limits the number of users".to_owned());
     }
+}
+
+/// Returns how many numbers of users a load has at most.
+pub(super) fn most_users_of(load: &ScenarioLoad) -> u64 {
+    let lanes: Vec<_> = load.lanes().map(most_users).collect();
+    UserNumbers::of(load).used(|lane| lanes[lane])
 }
 
 /// Returns how many users a load has at most. Random arrivals exceed it in less than one run of a

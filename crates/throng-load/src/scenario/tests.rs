@@ -207,10 +207,13 @@ fn the_examples_of_the_reference_are_scenarios() {
     let examples: Vec<_> = text.split("```yaml\n").skip(1).collect();
     assert!(examples.len() >= 4, "{} examples", examples.len());
     let folder = tempfile::TempDir::new().unwrap();
-    let rows: String = (0..1_000).map(|user| format!("ann {user},t{user}\n")).collect();
-    std::fs::write(folder.path().join("users.csv"), format!("name,token\n{rows}")).unwrap();
+    let row = |user| format!("ann {user},t{user},test-ca.pem,test-ca.key\n");
+    let rows: String = (0..1_000).map(row).collect();
+    let table = format!("name,token,cert,key\n{rows}");
+    std::fs::write(folder.path().join("users.csv"), table).unwrap();
     let authority = throng_tls::SelfSigned::new(&["chat.example".to_owned()]).unwrap();
     std::fs::write(folder.path().join("test-ca.pem"), authority.pair.chain.text()).unwrap();
+    std::fs::write(folder.path().join("test-ca.key"), authority.pair.key.text()).unwrap();
     std::fs::write(folder.path().join("urls.txt"), "/items/1?x=2&name=a%20b\n").unwrap();
     std::fs::write(folder.path().join("devices.txt"), "4711;secret\n").unwrap();
     std::fs::write(folder.path().join("times.csv"), "user,begin\nann,0\nbob,2.5\n").unwrap();

@@ -4,10 +4,12 @@ use std::ops::Range;
 use std::path::Path;
 
 use throng_base::input_file::{self, CREDENTIALS_BYTES_MAX};
+use throng_base::units::nearest;
 use throng_tls::{
-    PemFile, TlsClientConfig, TlsClientOptions, TlsConfigError, TlsVersion, TrustAnchors,
+    Cipher, PemFile, TlsClientConfig, TlsClientOptions, TlsConfigError, TlsVersion, TrustAnchors,
 };
 
+use super::client_files::{self, ClientFiles};
 use super::inputs::CarriedFile;
 use super::node::{Kind, Node};
 use super::reader::{Fields, Reader};
@@ -24,16 +26,28 @@ pub struct TlsSettings {
     server_name: Option<String>,
     min: Option<TlsVersion>,
     max: Option<TlsVersion>,
+    /// Ciphers, best first; `None` for all.
+    ciphers: Option<Vec<Cipher>>,
     /// Protocols of ALPN, best first; `None` for that of the scheme.
     alpn: Option<Vec<String>>,
+    /// Certificates that the users show; `None` if they have none.
+    pub(crate) client: Option<ClientFiles>,
     /// Share of the connections that offer to resume a session; `None` for all.
     resume: Option<f64>,
+    /// True if a user resumes its own sessions alone.
+    tickets_of_user: bool,
 }
 
 impl TlsSettings {
     /// Returns the share of the connections that offer to resume a session, if there is one.
     pub(crate) fn resume_share(&self) -> f64 {
         self.resume.unwrap_or(1.0)
+    }
+
+    /// Reports whether a user resumes its own sessions alone. A session stands for the certificate
+    /// that was shown when it began.
+    pub(crate) fn has_own_sessions(&self) -> bool {
+        self.tickets_of_user || self.client.as_ref().is_some_and(|files| !files.is_one())
     }
 
     /// Returns the options of connections to `target`.
@@ -47,6 +61,13 @@ impl TlsSettings {
         };
         options.min = self.min.unwrap_or(options.min);
         options.max = self.max.unwrap_or(options.max);
+        if let Some(ciphers) = &self.ciphers {
+            options.ciphers.clone_from(ciphers);
+        }
+        if self.has_own_sessions() {
+            options.tickets_max = OWN_TICKETS_MAX;
+            options.keeps_newest_ticket = true;
+        }
         let bytes = |name: &str| name.as_bytes().to_vec();
         options.alpn = match &self.alpn {
             Some(names) => names.iter().map(|name| bytes(name)).collect(),
@@ -54,6 +75,12 @@ impl TlsSettings {
         };
         options
     }
+}
+
+/// Returns the name in a scenario of the cipher with this name: that of IANA, of OpenSSL, of rustls
+/// or of Go. `None` if it is not supported.
+pub fn cipher_named(name: &str) -> Option<&'static str> {
+    Cipher::named(name).map(|cipher| cipher.name)
 }
 
 /// Reads the key `tls` of a scenario. Paths are relative to `folder`.
@@ -83,6 +110,8 @@ pub(super) fn read(
             .one_of(node, "`verify`", &[("none", true), ("full", false)])
             .map(|is_none| is_none.then(|| node.span.clone())),
     };
+    let ciphers =
+        fields.get("ciphers").map_or(Some(None), |node| read_ciphers(reader, node).map(Some));
     let alpn = fields.get("alpn").map_or(Some(None), |node| read_alpn(reader, node).map(Some));
     let server_name = match fields.get("server_name") {
         None => Some(None),
@@ -94,6 +123,13 @@ pub(super) fn read(
         None => Some(None),
         Some(node) => read_resume(reader, node).map(Some),
     };
+    let client = fields
+        .get("client")
+        .map_or(Some(None), |node| client_files::read(reader, node, folder).map(Some));
+    let tickets_of_user = match fields.get("tickets") {
+        None => Some(false),
+        Some(node) => reader.one_of(node, "`tickets`", &[("user", true), ("core", false)]),
+    };
     let ca = fields.get("ca").map_or(Some(None), |node| read_ca(reader, node, folder).map(Some));
     let settings = TlsSettings {
         ca: ca?,
@@ -101,8 +137,11 @@ pub(super) fn read(
         server_name: server_name?,
         min: min?,
         max: max?,
+        ciphers: ciphers?,
         alpn: alpn?,
+        client: client?,
         resume: resume?,
+        tickets_of_user: tickets_of_user?,
     };
     if settings.unverified_at.is_some() && settings.ca.is_some() {
         let title = "`ca` has no meaning with `verify: none`";
@@ -151,6 +190,37 @@ fn read_alpn(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<String>> {
     names.into_iter().map(|name| name.map(str::to_owned)).collect()
 }
 
+fn read_ciphers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Cipher>> {
+    let expected = "a list of ciphers such as [TLS_AES_128_GCM_SHA256]";
+    let Kind::List(items) = &node.kind else {
+        reader.wrong_kind(node, "`ciphers`", expected);
+        return None;
+    };
+    if items.is_empty() {
+        reader.error(node.span.clone(), "`ciphers` is empty", format!("expected {expected}"));
+        return None;
+    }
+    let mut ciphers = Vec::new();
+    for item in items {
+        let name = reader.text(item, "a name in `ciphers`", "the name of a cipher")?;
+        let Some(cipher) = Cipher::named(name) else {
+            let label = match nearest(name, Cipher::PREFERENCE.iter().map(|cipher| cipher.name)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => "not among AES-GCM and ChaCha20-Poly1305 with ECDHE".to_owned(),
+            };
+            let title = format!("the cipher `{name}` is not supported");
+            let names = Cipher::PREFERENCE.map(|cipher| format!("`{}`", cipher.name)).join(", ");
+            let mistake = reader.error(item.span.clone(), title, label);
+            mistake.help = Some(format!("expected one of: {names}, or its name in OpenSSL"));
+            return None;
+        };
+        if !ciphers.contains(&cipher) {
+            ciphers.push(cipher);
+        }
+    }
+    Some(ciphers)
+}
+
 /// Checks that connections can be made with the settings.
 fn check(
     reader: &mut Reader<'_>,
@@ -166,7 +236,8 @@ fn check(
     let Err(error) = TlsClientConfig::new(&options) else { return Some(settings) };
     let key = match &error {
         TlsConfigError::BadName { .. } => "server_name",
-        TlsConfigError::NoVersion => "min",
+        TlsConfigError::NoVersion if settings.min.is_some() || settings.max.is_none() => "min",
+        TlsConfigError::NoVersion => "max",
         _ => "ca",
     };
     let span = fields.get(key).map_or_else(|| fields.key_span(key), |node| node.span.clone());
@@ -174,4 +245,8 @@ fn check(
     None
 }
 
-const KEYS: [&str; 7] = ["ca", "verify", "server_name", "min", "max", "alpn", "resume"];
+const KEYS: [&str; 10] =
+    ["ca", "verify", "server_name", "min", "max", "ciphers", "alpn", "client", "resume", "tickets"];
+
+/// Most tickets that a core keeps where each user has its own.
+const OWN_TICKETS_MAX: usize = 65_536;

@@ -74,6 +74,7 @@ pub(crate) const fn handshake_error(error: TransportError) -> ErrorKind {
         }
         Cause::HandshakeAlert | Cause::AlertReceived => ErrorKind::TlsAlert,
         Cause::NotTls => ErrorKind::TlsNotSpoken,
+        Cause::ClientKey => ErrorKind::TlsClientKey,
         Cause::HandshakeClosed => ErrorKind::TlsClosed,
         _ => ErrorKind::TlsViolation,
     }

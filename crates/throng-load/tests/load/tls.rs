@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use tempfile::TempDir;
+use throng_load::run::LoadOptions;
+use throng_load::scenario::Scenario;
 use throng_measure::{ErrorKind, Operation, RunEventKind};
 use throng_tls::SelfSigned;
 
 use crate::foreign::ForeignServer;
-use crate::run::{Run, run_text, server};
+use crate::run::{Run, run_scenario, run_text, server};
 
 const USERS: u64 = 20;
 
@@ -196,4 +198,83 @@ fn an_expired_certificate_of_openssl_is_refused() {
     let target = format!("tls://127.0.0.1:{}", server.port);
     let run = run(&target, &format!("{{ca: {}}}", cert.display()), "[connect, close]");
     assert_all_fail(&run, ErrorKind::TlsExpired);
+}
+
+/// Makes the files of these users, and a data file with a row for each. Returns `data` and `load`.
+fn users_with_certificates(folder: &TempDir, names: &[&str]) -> String {
+    let mut rows = "cert,key\n".to_owned();
+    let mut authorities = String::new();
+    for name in names {
+        let pair = SelfSigned::new(&[(*name).to_owned()]).unwrap().pair;
+        let (cert, key) = (format!("{name}.pem"), format!("{name}.key"));
+        std::fs::write(folder.path().join(&cert), pair.chain.text()).unwrap();
+        std::fs::write(folder.path().join(&key), pair.key.text()).unwrap();
+        authorities.push_str(str::from_utf8(pair.chain.text()).unwrap());
+        rows.push_str(&format!("{cert},{key}\n"));
+    }
+    std::fs::write(folder.path().join("users.csv"), rows).unwrap();
+    std::fs::write(folder.path().join("clients.pem"), authorities).unwrap();
+    let count = names.len();
+    format!("data: users.csv\nload: [ramp: {{to: {count}, over: 1s}}, hold: {{for: 200ms}}]\n")
+}
+
+#[test]
+fn each_user_shows_the_certificate_of_its_row() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    let folder = tempfile::tempdir().unwrap();
+    let names = ["ada.example", "bob.example", "eve.example"];
+    let head = users_with_certificates(&folder, &names);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let args = ["echo", &cert, &key, &path("clients.pem")];
+    let Some(server) = ForeignServer::start("python3", "tls.py", &args) else { return };
+    let again = "[connect, {send: a}, {expect: a}, close]";
+    let text = format!(
+        "target: tls://127.0.0.1:{}\n\
+         tls: {{ca: {cert}, client: {{cert: \"${{row.cert}}\", key: \"${{row.key}}\"}}}}\n\
+         {head}user: [repeat: {{times: 2, do: {again}}}, {{wait: 1m}}]\n",
+        server.port
+    );
+    let scenario =
+        Scenario::parse(&text, &path("scenario.yaml")).unwrap_or_else(|it| panic!("{it}"));
+    let run = run_scenario(&scenario, &LoadOptions { cores: Some(2), ..LoadOptions::default() });
+    let c = &run.last.counters;
+    assert_eq!(c.tls_failed, 0, "{:?}", run.last.connect_failed);
+    assert_eq!((c.tls_ok, c.tls_resumed), (6, 3), "a user resumes its own session: {c:?}");
+    let seen = server.seen();
+    let mut clients: Vec<_> =
+        seen["clients"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    clients.sort_unstable();
+    assert_eq!(clients, names.iter().flat_map(|name| [*name; 2]).collect::<Vec<_>>(), "{seen}");
+}
+
+#[test]
+fn a_server_that_asks_for_a_certificate_refuses_users_without_one() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    let args = ["echo", &cert, &key, &cert];
+    let Some(server) = ForeignServer::start("python3", "tls.py", &args) else { return };
+    let target = format!("tls://127.0.0.1:{}", server.port);
+    let user = "[connect, {send: a}, {expect: a}, close]";
+    let without = run(&target, &format!("{{ca: {cert}}}"), user);
+    assert_eq!(without.last.counters.messages_answered, 0, "{:?}", without.last.counters);
+    let client = format!("{{ca: {cert}, client: {{cert: {cert}, key: {key}}}}}");
+    let with = run(&target, &client, user);
+    assert_eq!(with.last.counters.messages_answered, USERS, "{:?}", with.last.connect_failed);
+}
+
+#[test]
+fn users_with_tickets_of_their_own_resume_only_their_own_sessions() {
+    let certificate = Certificate::of(&["127.0.0.1"]);
+    for (tickets, at_least, at_most) in [("user", USERS, USERS), ("core", USERS + 1, 2 * USERS)] {
+        let Some(server) = certificate.serve("echo") else { return };
+        let target = format!("tls://127.0.0.1:{}", server.port);
+        let tls = format!("{{ca: {}, tickets: {tickets}}}", certificate.path("cert.pem"));
+        let steps = "[connect, {send: a}, {expect: a}, close]";
+        let run = run(&target, &tls, &format!("[repeat: {{times: 2, do: {steps}}}]"));
+        let c = &run.last.counters;
+        assert_eq!(c.tls_ok, 2 * USERS, "{c:?}");
+        assert!((at_least..=at_most).contains(&c.tls_resumed), "{tickets}: {c:?}");
+        assert_eq!(server.seen()["resumed"], c.tls_resumed);
+    }
 }

@@ -135,9 +135,14 @@ fn tls_notes(summary: &Summary) -> impl Iterator<Item = String> {
     let tls = summary.operation(Operation::Tls);
     let resumed = tls.map(|tls| {
         let share = percent(summary.connect.tls_resumed as f64 / tls.ok.max(1) as f64);
-        format!("TLS: {share} of the handshakes resumed an earlier session.")
+        let asked = summary.run.tls_resume.map(percent).map_or(String::new(), |asked| {
+            format!("; {asked} were to offer one, if there was one")
+        });
+        format!("TLS: {share} of the handshakes resumed an earlier session{asked}.")
     });
-    let has_plain_ceiling = summary.generator.ceiling_share.is_some() && tls.is_some();
+    let has_plain_ceiling = summary.generator.ceiling_share.is_some()
+        && !summary.generator.ceiling_over_tls
+        && tls.is_some();
     let ceiling = "That capacity was measured without TLS, which costs this generator more: its \
                    maximum over TLS is lower.";
     let unverified = "No certificate was verified (`verify: none`).";
@@ -298,6 +303,11 @@ mod tests {
         for part in ["75.0 % of the handshakes resumed", "measured without TLS", "verify: none"] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
+        summary.run.tls_resume = Some(0.8);
+        assert!(notes(&summary).contains("session; 80.0 % were to offer one"), "{summary:?}");
+        summary.generator.ceiling_over_tls = true;
+        assert!(!notes(&summary).contains("measured without TLS"));
+        summary.generator.ceiling_over_tls = false;
         summary.generator.ceiling_share = None;
         assert!(!notes(&summary).contains("measured without TLS"));
     }

@@ -70,6 +70,7 @@ impl SummaryFold {
             throng_version: header.throng_version.clone(),
             imported: header.imported.clone(),
             tls_unverified: header.tls_unverified,
+            tls_resume: header.tls_resume,
             end: None,
             incomplete: None,
             lines_lost: 0,
@@ -422,6 +423,7 @@ impl SummaryFold {
             cores: self.load.last.cores,
             cpu_cores_used: cores_used(&self.growths, cpu),
             ceiling_share: self.ceiling_share(),
+            ceiling_over_tls: self.ceiling.as_ref().is_some_and(|ceiling| ceiling.over_tls),
             ..GeneratorSummary::default()
         }
     }

@@ -79,6 +79,7 @@ impl GrowthFold {
     fn add_load(&mut self, load: &LoadInterval, growth: &mut IntervalGrowth) {
         let grown = load.counters.since(&self.load);
         growth.ok = PerOperation::of(|of| of.counts(&grown).map_or(0, |counts| counts.ok));
+        growth.resumed = grown.tls_resumed;
         growth.sent = grown.messages_sent;
         growth.received_by_users = grown.messages_received;
         growth.turns_intended = grown.turns_intended;

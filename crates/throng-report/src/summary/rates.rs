@@ -12,6 +12,8 @@ pub(crate) struct IntervalGrowth {
     pub grown_us: u64,
     /// Operations that ended as expected.
     pub ok: PerOperation<u64>,
+    /// Handshakes of TLS that resumed a session.
+    pub resumed: u64,
     /// Messages sent.
     pub sent: u64,
     /// Messages received over WebSockets.
@@ -50,6 +52,7 @@ impl IntervalGrowth {
         for (sum, more) in [
             (&mut self.span_ms, next.span_ms),
             (&mut self.grown_us, next.grown_us),
+            (&mut self.resumed, next.resumed),
             (&mut self.sent, next.sent),
             (&mut self.received_by_users, next.received_by_users),
             (&mut self.turns_intended, next.turns_intended),

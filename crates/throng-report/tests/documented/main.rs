@@ -46,6 +46,7 @@ fn every_field_of_the_header_is_documented() {
         target_is_here: true,
         server_is_part: true,
         tls_unverified: true,
+        tls_resume: Some(1.0),
         ceiling: Some(any_ceiling()),
         machine: [(ANY.to_owned(), String::new())].into(),
         client_facts: Some(any_facts()),
@@ -83,7 +84,9 @@ fn every_kind_of_error_is_documented() {
 
 fn any_ceiling() -> Ceiling {
     Ceiling {
+        over_tls: true,
         connects_per_s: Some(1.0),
+        resumed_per_s: Some(1.0),
         messages_per_s: Some(1.0),
         timer_error_us_p99: Some(1),
         bytes_per_user: Some(1.0),
@@ -305,6 +308,8 @@ fn every_field_of_the_summary_is_documented() {
     };
     summary.run.imported = Some(any_import());
     (summary.run.lines_lost, summary.run.tls_unverified) = (1, true);
+    summary.run.tls_resume = Some(1.0);
+    summary.generator.ceiling_over_tls = true;
     summary.connect.tls_resumed = 1;
     summary.connect.failed = any_tally();
     let operations = PerOperation::of(|of| (of == Operation::Join).then(OperationSummary::default));

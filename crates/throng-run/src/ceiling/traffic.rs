@@ -12,7 +12,7 @@ use crate::rates::Window;
 #[derive(Clone, Debug)]
 pub(super) struct Part {
     pub(super) name: &'static str,
-    pub(super) target: &'static str,
+    pub(super) target: String,
     pub(super) scenario: String,
     /// The longest that the load should take.
     pub(super) seconds: u64,
@@ -24,11 +24,17 @@ pub(super) struct Parts {
     protocol: Protocol,
     traffic: Traffic,
     length: Duration,
+    over_tls: bool,
 }
 
 impl Parts {
-    pub(super) fn new(protocol: Protocol, traffic: Traffic, length: Duration) -> Self {
-        Self { protocol, traffic, length }
+    pub(super) fn new(
+        protocol: Protocol,
+        traffic: Traffic,
+        length: Duration,
+        over_tls: bool,
+    ) -> Self {
+        Self { protocol, traffic, length, over_tls }
     }
 
     /// Returns the kind of the peer: the one that does least with a message.
@@ -44,12 +50,22 @@ impl Parts {
         }
     }
 
-    /// Returns the load of users that connect, close, and reconnect at once.
+    /// Returns the load of users that connect, close, and reconnect at once: over TLS with full
+    /// handshakes.
     pub(super) fn connects(&self, users: u64) -> Part {
+        self.connects_that("connects", users, "0%")
+    }
+
+    /// Returns the same load over TLS, with handshakes that resume sessions.
+    pub(super) fn resumed_connects(&self, users: u64) -> Part {
+        self.connects_that("resumed", users, "100%")
+    }
+
+    fn connects_that(&self, name: &'static str, users: u64, resume: &str) -> Part {
         let hold = show_duration(self.busy_for());
         let over = show_duration(ARRIVING);
         let load = format!("[{{ramp: {{to: {users}, over: {over}}}}}, {{hold: {{for: {hold}}}}}]");
-        self.part("connects", &load, &one_class(&self.user("")))
+        self.part_with(name, &load, &one_class(&self.user("")), resume)
     }
 
     /// Returns the load of users that send messages without a pause; none for silent users.
@@ -93,10 +109,24 @@ impl Parts {
     }
 
     fn part(&self, name: &'static str, load: &str, users: &str) -> Part {
+        self.part_with(name, load, users, "100%")
+    }
+
+    /// Returns a load. `resume` is the share of its connects that resume a session of TLS.
+    fn part_with(&self, name: &'static str, load: &str, users: &str, resume: &str) -> Part {
         let CalibrationTraffic { protocol, target, .. } = self.protocol.row().calibration;
+        let mut target = target.to_owned();
+        let mut tls = String::new();
+        if self.over_tls {
+            let scheme = self.protocol.scheme();
+            target = target.replacen(scheme.as_str(), scheme.over_tls(), 1);
+            // The signature of the server is verified all the same.
+            tls = format!("tls: {{verify: none, resume: {resume}}}\n");
+        }
         // The target is known only when the peer listens; the command line then names it.
         let nowhere = target.replace('@', "127.0.0.1:1");
-        let scenario = format!("target: {nowhere}\nprotocol: {protocol}\nload: {load}\n{users}\n");
+        let scenario =
+            format!("target: {nowhere}\n{tls}protocol: {protocol}\nload: {load}\n{users}\n");
         Part { name, target, scenario, seconds: self.length.as_secs() + 1 }
     }
 
@@ -159,10 +189,15 @@ mod tests {
     fn every_part_is_a_scenario() {
         for protocol in Protocol::ALL.iter().copied() {
             for traffic in [Traffic::Silent, Traffic::Sent, Traffic::Answered] {
-                for length in [Duration::from_millis(100), SECONDS, Duration::from_secs(60)] {
-                    let parts = Parts::new(protocol, traffic, length);
+                for (length, over_tls) in
+                    [(Duration::from_millis(100), true), (SECONDS, false), (SECONDS * 30, true)]
+                {
+                    let parts = Parts::new(protocol, traffic, length, over_tls);
+                    let resumed = over_tls.then(|| parts.resumed_connects(1));
                     let all = [parts.connects(1), parts.users(0.3, 9), parts.users(1e6, 20_000)];
-                    for part in all.into_iter().chain(parts.messages(1_000)) {
+                    let all = all.into_iter().chain(resumed);
+                    for part in all.chain(parts.messages(1_000)) {
+                        assert_eq!(part.scenario.contains("tls:"), over_tls);
                         if let Err(mistakes) = Scenario::parse(&part.scenario, part.name) {
                             panic!("{}", mistakes.render(false));
                         }
@@ -174,13 +209,14 @@ mod tests {
 
     #[test]
     fn silent_users_have_no_load_of_messages() {
-        assert!(Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS).messages(10).is_none());
-        assert!(Parts::new(Protocol::Ws, Traffic::Sent, SECONDS).messages(10).is_some());
+        assert!(Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS, false).messages(10).is_none());
+        assert!(Parts::new(Protocol::Ws, Traffic::Sent, SECONDS, false).messages(10).is_some());
     }
 
     #[test]
     fn no_more_users_arrive_than_there_is_room_for() {
-        let part = Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS).users(50_000.0, 800);
+        let parts = Parts::new(Protocol::Tcp, Traffic::Silent, SECONDS, false);
+        let part = parts.users(50_000.0, 800);
         assert!(part.scenario.contains("most: 800,"), "{}", part.scenario);
     }
 

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::pki_types::ServerName;
-use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::certificate::certified_key;
 use super::server::{CertifiedPair, refused, roots};
 use super::server_verifier::ServerVerifier;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
+use crate::cipher::Cipher;
+use crate::client::{ClientKey, StepKey};
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
-use crate::suite::{Suite, TlsVersion};
+use crate::suite::TlsVersion;
 use crate::tickets::{PoolStore, TicketPool};
 
 /// Authorities that a client trusts.
@@ -34,18 +34,20 @@ pub struct TlsClientOptions {
     pub server_name: String,
     /// Authorities that may have issued the server's certificate.
     pub trust: TrustAnchors,
-    /// Certificate of the client, if the server asks for one.
+    /// Certificate of a client that has none of its own, if the server asks for one.
     pub certificate: Option<CertifiedPair>,
     /// Lowest version [default: 1.2].
     pub min: TlsVersion,
     /// Highest version [default: 1.3].
     pub max: TlsVersion,
     /// Ciphers, best first.
-    pub suites: Vec<Suite>,
+    pub ciphers: Vec<Cipher>,
     /// Protocols of ALPN, best first.
     pub alpn: Vec<Vec<u8>>,
-    /// Tickets that are kept at most.
+    /// Tickets that are kept at most [default: 4,096].
     pub tickets_max: usize,
+    /// Each owner keeps its newest ticket alone: its next connection needs no other.
+    pub keeps_newest_ticket: bool,
     /// Receiver of secrets, for Wireshark.
     pub key_log: Option<KeyLogSink>,
 }
@@ -59,9 +61,10 @@ impl TlsClientOptions {
             certificate: None,
             min: TlsVersion::V12,
             max: TlsVersion::V13,
-            suites: Suite::PREFERENCE.to_vec(),
+            ciphers: Cipher::PREFERENCE.to_vec(),
             alpn: Vec::new(),
             tickets_max: 4_096,
+            keeps_newest_ticket: false,
             key_log: None,
         }
     }
@@ -84,7 +87,7 @@ impl TlsClientConfig {
         let name = options.server_name.trim_start_matches('[').trim_end_matches(']').to_owned();
         let server_name = ServerName::try_from(name)
             .map_err(|_| TlsConfigError::BadName { name: options.server_name.clone() })?;
-        let provider = provider(&options.suites);
+        let provider = provider(&options.ciphers);
         let verifier = match &options.trust {
             TrustAnchors::Unverified => ServerVerifier::believing_all(provider.clone()),
             TrustAnchors::File(file) => {
@@ -95,23 +98,16 @@ impl TlsClientConfig {
             }
         };
         let builder = ClientConfig::builder_with_details(provider, Arc::new(StepClock))
-            .with_protocol_versions(&versions(options.min, options.max, &options.suites)?)
+            .with_protocol_versions(&versions(options.min, options.max, &options.ciphers)?)
             .map_err(refused)?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
-        let mut rustls = match &options.certificate {
-            None => builder.with_no_client_auth(),
-            Some(pair) => {
-                let key = certified_key(&pair.chain, &pair.key)?;
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(
-                    Arc::unwrap_or_clone(key),
-                )))
-            }
-        };
+        let of_all = options.certificate.as_ref().map(ClientKey::new).transpose()?;
+        let mut rustls = builder.with_client_cert_resolver(Arc::new(StepKey { of_all }));
+        let tickets = TicketPool::new(options.tickets_max, options.keeps_newest_ticket);
         rustls.alpn_protocols.clone_from(&options.alpn);
         rustls.enable_secret_extraction = true;
         rustls.key_log = Arc::new(SecretCatcher { sink: options.key_log.clone() });
-        let tickets = TicketPool::new(options.tickets_max);
         rustls.resumption = resumption(&tickets);
         Ok(Self { rustls: Arc::new(rustls), server_name, tickets })
     }
@@ -120,7 +116,7 @@ impl TlsClientConfig {
     /// is read again: the cores share what was read.
     #[must_use]
     pub fn for_other_core(&self) -> Self {
-        let tickets = TicketPool::new(self.tickets.tickets_max());
+        let tickets = self.tickets.empty();
         let mut rustls = ClientConfig::clone(&self.rustls);
         rustls.resumption = resumption(&tickets);
         Self { rustls: Arc::new(rustls), tickets, ..self.clone() }
@@ -131,9 +127,9 @@ impl TlsClientConfig {
         &self.tickets
     }
 
-    /// Reports whether the next connection can offer a session.
-    pub fn has_session(&self) -> bool {
-        self.tickets.has_session(&self.server_name)
+    /// Reports whether the next connection of this owner's clients can offer a session.
+    pub fn has_session(&self, owner: u64) -> bool {
+        self.tickets.has_session(owner, &self.server_name)
     }
 }
 

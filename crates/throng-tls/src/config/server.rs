@@ -10,6 +10,7 @@ use super::certificate::{PairResolver, certified_key, is_rsa, parse};
 use super::validity::validity;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
+use crate::cipher::Cipher;
 use crate::handshake::{
     CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, KeyLogSink, RECORD_US, RSA_FLIGHT_US, SecretCatcher,
     StepClock,
@@ -95,9 +96,10 @@ impl TlsServerConfig {
         let valid_until = keys.iter().flat_map(|key| &key.cert).filter_map(|it| validity(it));
         let valid_until = valid_until.map(|(_, until)| until).min();
         let has_rsa = keys.iter().any(|key| is_rsa(key));
-        let provider = provider(&options.suites);
+        let ciphers = Cipher::of_suites(&options.suites);
+        let provider = provider(&ciphers);
         let builder = ServerConfig::builder_with_details(provider.clone(), Arc::new(StepClock))
-            .with_protocol_versions(&versions(options.min, options.max, &options.suites)?)
+            .with_protocol_versions(&versions(options.min, options.max, &ciphers)?)
             .map_err(refused)?;
         let builder = match &options.client_ca {
             None => builder.with_no_client_auth(),

@@ -6,29 +6,30 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::{CipherSuite, SupportedCipherSuite, SupportedProtocolVersion};
 
 use super::TlsConfigError;
+use crate::cipher::Cipher;
 use crate::suite::{Suite, TlsVersion};
 
-/// Returns the versions from `min` to `max` of which a suite is allowed, newest first.
+/// Returns the versions from `min` to `max` of which a cipher is allowed, newest first.
 pub(super) fn versions(
     min: TlsVersion,
     max: TlsVersion,
-    suites: &[Suite],
+    ciphers: &[Cipher],
 ) -> Result<Vec<&'static SupportedProtocolVersion>, TlsConfigError> {
     let all =
         [(TlsVersion::V13, &rustls::version::TLS13), (TlsVersion::V12, &rustls::version::TLS12)];
     let allowed = all.into_iter().filter(|(version, _)| {
-        (min..=max).contains(version) && suites.iter().any(|suite| suite.version() == *version)
+        let has_some = ciphers.iter().any(|cipher| cipher.suite.version() == *version);
+        (min..=max).contains(version) && has_some
     });
     let allowed: Vec<_> = allowed.map(|(_, version)| version).collect();
     if allowed.is_empty() { Err(TlsConfigError::NoVersion) } else { Ok(allowed) }
 }
 
 /// Returns the provider with these ciphers, in this order.
-pub(super) fn provider(suites: &[Suite]) -> Arc<CryptoProvider> {
+pub(super) fn provider(ciphers: &[Cipher]) -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     let rank = |suite: &SupportedCipherSuite| {
-        let of = suite_of(suite.suite());
-        suites.iter().position(|allowed| Some(*allowed) == of)
+        ciphers.iter().position(|allowed| allowed.rustls == suite.suite())
     };
     provider.cipher_suites.retain(|suite| rank(suite).is_some());
     provider.cipher_suites.sort_by_key(rank);

@@ -17,11 +17,11 @@ use zeroize::Zeroizing;
 
 use super::context::{StepGuard, TrafficSecrets};
 use super::failure::HandshakeFailure;
-use crate::TlsError;
 use crate::config::{suite_of, validity};
 use crate::key_schedule::SECRET_BYTES_MAX;
 use crate::keys::{HalfMaterial, KeyMaterial};
 use crate::suite::{Suite, TlsVersion};
+use crate::{TlsClient, TlsError};
 
 /// Handshake of rustls, and what it was offered.
 pub(super) struct Backend {
@@ -137,7 +137,11 @@ impl Backend {
 
     /// Takes the keys, and drops what rustls kept. Fails if the keys are not those of the secrets
     /// that it reported: a later key update would be wrong.
-    pub(super) fn finish(self, secrets: &TrafficSecrets) -> Result<HandshakeKeys, TlsError> {
+    pub(super) fn finish(
+        self,
+        secrets: &TrafficSecrets,
+        owner: u64,
+    ) -> Result<HandshakeKeys, TlsError> {
         let common = self.common();
         let established = established(common)?;
         let (is_client, extracted, kernel) = match self.machine {
@@ -165,7 +169,7 @@ impl Backend {
         };
         // TLS 1.2 sends its tickets in the handshake.
         let tickets = kernel.filter(|_| suite.version() == TlsVersion::V13);
-        let tickets = tickets.map(|kernel| Box::new(TicketReader(kernel)));
+        let tickets = tickets.map(|kernel| Box::new(TicketReader { kernel, owner }));
         Ok(HandshakeKeys { is_client, agreed, established, tickets })
     }
 }
@@ -259,13 +263,18 @@ fn half(
 }
 
 /// What rustls keeps of a client for the tickets of its server: 1.5 kB.
-pub(crate) struct TicketReader(KernelConnection<ClientConnectionData>);
+pub(crate) struct TicketReader {
+    kernel: KernelConnection<ClientConnectionData>,
+    /// Owner of the session.
+    owner: u64,
+}
 
 impl TicketReader {
     /// Gives rustls the body of a ticket, which puts it into the pool of its configuration.
     pub(crate) fn read(mut self: Box<Self>, body: &[u8], unix: u64) -> Result<(), TlsError> {
-        let _guard = StepGuard::enter(unix, false);
-        let read = self.0.handle_new_session_ticket(body);
+        let client = TlsClient { owner: self.owner, key: None };
+        let _guard = StepGuard::enter(unix, false, client);
+        let read = self.kernel.handle_new_session_ticket(body);
         read.map_err(|_| TlsError::Malformed("a ticket"))
     }
 }

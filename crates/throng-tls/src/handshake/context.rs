@@ -12,6 +12,7 @@ use rustls::time_provider::TimeProvider;
 use zeroize::Zeroize;
 
 use crate::key_schedule::SECRET_BYTES_MAX;
+use crate::{ClientKey, TlsClient};
 
 /// Receiver of the lines of a key log, in the format that Wireshark reads.
 pub(crate) type KeyLogSink = Arc<dyn Fn(&str) + Send + Sync>;
@@ -63,6 +64,7 @@ impl Drop for LoggedSecret {
 struct Step {
     unix_secs: u64,
     offers_session: bool,
+    client: TlsClient,
     secrets: TrafficSecrets,
 }
 
@@ -75,9 +77,9 @@ pub(crate) struct StepGuard(());
 
 impl StepGuard {
     /// Fills the slot.
-    pub(crate) fn enter(unix_secs: u64, offers_session: bool) -> Self {
+    pub(crate) fn enter(unix_secs: u64, offers_session: bool, client: TlsClient) -> Self {
         let secrets = TrafficSecrets::default();
-        STEP.set(Some(Step { unix_secs, offers_session, secrets }));
+        STEP.set(Some(Step { unix_secs, offers_session, client, secrets }));
         Self(())
     }
 
@@ -107,6 +109,17 @@ impl Drop for StepGuard {
 /// Reports whether the connection of this step offers to resume a session.
 pub(crate) fn offers_session() -> bool {
     STEP.with_borrow(|step| step.as_ref().is_some_and(|step| step.offers_session))
+}
+
+/// Returns the owner of the sessions that the connection of this step may resume, and of those that
+/// it begins.
+pub(crate) fn session_owner() -> u64 {
+    STEP.with_borrow(|step| step.as_ref().map_or(0, |step| step.client.owner))
+}
+
+/// Returns the key of the client of this step, if it has one of its own.
+pub(crate) fn client_key() -> Option<ClientKey> {
+    STEP.with_borrow(|step| step.as_ref()?.client.key.clone())
 }
 
 /// Returns the seconds of Unix at this step.

@@ -165,10 +165,10 @@ mod tests {
 
     /// Seals at one moment, and opens at another.
     fn check(from: &TicketSealer, at: u64, to: &TicketSealer, later: u64) -> Option<Vec<u8>> {
-        let guard = StepGuard::enter(at, false);
+        let guard = StepGuard::enter(at, false, Default::default());
         let ticket = from.encrypt(b"session").unwrap();
         drop(guard);
-        let _guard = StepGuard::enter(later, false);
+        let _guard = StepGuard::enter(later, false, Default::default());
         to.decrypt(&ticket)
     }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_changed_or_cut_ticket_is_refused() {
         let sealer = TicketSealer::new(TicketMaster::new([7; 32]), 3).unwrap();
-        let _guard = StepGuard::enter(1_000, false);
+        let _guard = StepGuard::enter(1_000, false, Default::default());
         let ticket = sealer.encrypt(b"session").unwrap();
         assert_ne!(ticket, sealer.encrypt(b"session").unwrap());
         for bit in 0..ticket.len() * 8 {

@@ -4,7 +4,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
 };
 use throng_tls::{
-    CertifiedPair, PemFile, Suite, TlsClientConfig, TlsClientOptions, TlsServerConfig,
+    CertifiedPair, Cipher, PemFile, Suite, TlsClientConfig, TlsClientOptions, TlsServerConfig,
     TlsServerOptions, TlsVersion, TrustAnchors,
 };
 
@@ -86,7 +86,7 @@ impl Options {
 
     /// Allows only this suite.
     pub(crate) fn only(mut self, suite: Suite) -> Self {
-        self.client.suites = vec![suite];
+        self.client.ciphers = Cipher::of_suites(&[suite]);
         self.server.suites = vec![suite];
         self
     }

@@ -2,7 +2,7 @@
 
 use throng_base::Instant;
 use throng_proto::TransportError;
-use throng_tls::{Alert, Suite, TlsError, TlsFault, TlsStatus, TrustAnchors};
+use throng_tls::{Alert, Cipher, Suite, TlsError, TlsFault, TlsStatus, TrustAnchors};
 
 use crate::certificates::Options;
 use crate::end::{End, Ours, exchange, table};
@@ -159,7 +159,7 @@ fn ends_that_have_nothing_in_common_say_what() {
     versions.server.min = throng_tls::TlsVersion::V13;
     assert_eq!(cause(&versions), Cause::NoCommonVersion);
     let mut suites = Options::new();
-    suites.client.suites = vec![Suite::Tls13Aes128];
+    suites.client.ciphers = Cipher::of_suites(&[Suite::Tls13Aes128]);
     suites.server.suites = vec![Suite::Tls13ChaCha20];
     assert_eq!(cause(&suites), Cause::NoCommonCipher);
     let mut alpn = Options::new();

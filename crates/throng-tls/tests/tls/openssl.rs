@@ -101,7 +101,7 @@ fn s_server_talks_updates_keys_and_resumes() {
             let mut client = Socket::new(Ours::client(&config, true), stream);
             client.until("handshake", |end| end.is_open());
             assert_eq!(client.end.kind(), kind, "{version:?}");
-            client.until("ticket", |_| config.has_session());
+            client.until("ticket", |_| config.has_session(0));
             client.write("hello\n");
             server.expect("hello");
             server.write("from s_server\n");

@@ -39,7 +39,8 @@ impl Theirs {
 
 /// Returns a configuration of rustls that is like the client's.
 pub(crate) fn client_config(options: &Options) -> Arc<ClientConfig> {
-    let provider = provider(&options.client.suites);
+    let suites: Vec<_> = options.client.ciphers.iter().map(|cipher| cipher.suite).collect();
+    let provider = provider(&suites);
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&versions(&provider))
         .unwrap()

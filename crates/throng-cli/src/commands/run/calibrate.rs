@@ -69,6 +69,7 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
         length,
         protocol: plan.load.program().protocol(),
         traffic: plan.load.program().traffic(),
+        resume: plan.load.resume_share(),
         cores: Some(plan.load.capacity.cores),
         // Server and generator of the calibration each have this process's limit of fds, and few
         // others open.
@@ -82,7 +83,12 @@ fn options(plan: &RunPlan, length: Duration, stop: Arc<AtomicBool>) -> CeilingOp
 /// Describes the ceiling: `this machine: 21k/s connects, 95k/s messages at most, timers late by 120
 /// µs, 230 B a user`.
 pub(super) fn describe(ceiling: &Ceiling) -> String {
-    let rates = [(ceiling.connects_per_s, "connects"), (ceiling.messages_per_s, "messages")];
+    let connects = if ceiling.over_tls { "connects with a full TLS handshake" } else { "connects" };
+    let rates = [
+        (ceiling.connects_per_s, connects),
+        (ceiling.resumed_per_s, "with a resumed one"),
+        (ceiling.messages_per_s, "messages"),
+    ];
     let rates = rates.into_iter().filter_map(|(n, what)| Some(format!("{} {what}", rate(n?))));
     let rates = rates.collect::<Vec<_>>().join(", ");
     let mut parts = Vec::new();
@@ -136,6 +142,15 @@ mod tests {
         let all = "this machine: 21.4k/s connects, 95k/s messages at most, timers late by 120 µs \
                    (p99), 231 B per user";
         assert_eq!(describe(&ceiling), all);
+        let tls = Ceiling {
+            over_tls: true,
+            connects_per_s: Some(3_000.0),
+            resumed_per_s: Some(7_500.0),
+            ..Ceiling::default()
+        };
+        let all = "this machine: 3k/s connects with a full TLS handshake, 7.5k/s with a resumed one \
+                   at most";
+        assert_eq!(describe(&tls), all);
         assert_eq!(describe(&Ceiling::default()), "this machine: nothing could be measured");
     }
 }

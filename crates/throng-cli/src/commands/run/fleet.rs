@@ -369,7 +369,9 @@ fn sum_of_ceilings(machines: &[RunMachine]) -> Option<Ceiling> {
         values.map(|values| values.iter().sum::<f64>() / values.len() as f64)
     };
     Some(Ceiling {
+        over_tls: all.iter().any(|ceiling| ceiling.over_tls),
         connects_per_s: each(|it| it.connects_per_s).sum(),
+        resumed_per_s: each(|it| it.resumed_per_s).sum(),
         messages_per_s: each(|it| it.messages_per_s).sum(),
         timer_error_us_p99: all.iter().filter_map(|ceiling| ceiling.timer_error_us_p99).max(),
         bytes_per_user: mean(each(|it| it.bytes_per_user).collect()),

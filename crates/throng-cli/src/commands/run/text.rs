@@ -5,7 +5,8 @@ use throng_load::program::{Broadcast, Probe};
 use throng_measure::Tally;
 use throng_measure::runfile::{RunEnd, RunEndReason};
 use throng_report::Summary;
-use throng_report::render::{Align, Table, rate};
+use throng_report::render::{Align, Table, percent, rate};
+use throng_tls::{CLIENT_FULL_US, CLIENT_RESUMED_US};
 
 use super::observer::ObservedServer;
 use super::plan::RunPlan;
@@ -50,6 +51,9 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     let targets: Vec<_> = load.targets.iter().map(ToString::to_string).collect();
     table.row(["target".to_owned(), format!("{} ({})", plan.target, targets.join(", "))]);
     table.row(["protocol".to_owned(), protocol(plan)]);
+    if let Some(share) = load.resume_share() {
+        table.row(["TLS".to_owned(), handshakes(capacity.demand.begins_per_s, share)]);
+    }
     table.row([
         "load".to_owned(),
         format!("{}; {} in total", load.load_outline(), show_duration(load.length)),
@@ -62,6 +66,22 @@ pub(super) fn plan(plan: &RunPlan) -> String {
     }
     table.row(["cores".to_owned(), capacity.cores.to_string()]);
     format!("{table}\n{}", plan.preflight)
+}
+
+/// Describes the cost of handshakes at `per_s` connects, of which this share may resume a session.
+fn handshakes(per_s: f64, share: f64) -> String {
+    let cpus = |us: u32| format!("{:.2}", per_s * f64::from(us) / 1e6);
+    let resumed = match share > 0.0 {
+        true => format!(", {} if each resumes a session", cpus(CLIENT_RESUMED_US)),
+        false => String::new(),
+    };
+    format!(
+        "{} of the connects offer a session; at most {} handshakes: they take this generator about \
+         {} CPUs if all are full{resumed}",
+        percent(share),
+        rate(per_s),
+        cpus(CLIENT_FULL_US)
+    )
 }
 
 /// Describes the protocol, and the cost of its heartbeats.

@@ -2,7 +2,7 @@
 
 use throng_import::Fidelity;
 
-use super::{GET, USERS, imported, script};
+use super::{GET, HTTPS, USERS, imported, script};
 
 #[test]
 fn what_a_scenario_lacks_has_a_remedy() {
@@ -13,7 +13,9 @@ fn what_a_scenario_lacks_has_a_remedy() {
     let options = |options: &str| script(&format!("{USERS}, {options}"), GET);
     for text in [
         step("http.get('http://127.0.0.1/', {cookies: {a: 'b'}});"),
-        script(USERS, "http.get('https://127.0.0.1/');"),
+        script(&format!("{USERS}, tlsVersion: 'tls1.1'"), HTTPS),
+        script(&format!("{USERS}, tlsAuth: [{{cert: 'a', key: 'b'}}]"), HTTPS),
+        script(&format!("{USERS}, tlsCipherSuites: ['TLS_RSA_WITH_RC4_128_SHA']"), HTTPS),
         session("s.on('message', (m) => s.send(m));"),
         script(
             USERS,

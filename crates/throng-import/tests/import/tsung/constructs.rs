@@ -107,7 +107,7 @@ fn actions() {
         "set_option connect_timeout" Translated:
             r#"<set_option name="connect_timeout" value="10"/>"# => "";
         "set_option rate_limit" NotSupported: r#"<set_option name="rate_limit" value="10"/>"# => "";
-        "set_option certificate" NotSupported:
+        "set_option certificate" NotNeeded:
             r#"<set_option name="certificate"><certificate cacertfile="a"/></set_option>"# => "";
         "change_type" NotSupported:
             r#"<change_type new_type="ts_http" host="127.0.0.1" port="5555" server_type="tcp"/>"# =>

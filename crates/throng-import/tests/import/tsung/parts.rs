@@ -37,7 +37,7 @@ fn options() {
             r#"name="ip_bind_address_no_port" value="true""# => "";
         "option ssl_ciphers" NotNeeded: r#"name="ssl_ciphers" value="a""# => "";
         "option ssl_versions" NotNeeded: r#"name="ssl_versions" value="a""# => "";
-        "option ssl_reuse_sessions" NotNeeded: r#"name="ssl_reuse_sessions" value="a""# => "";
+        "option ssl_reuse_sessions" NotNeeded: r#"name="ssl_reuse_sessions" value="false""# => "";
         "option ssl_disable_sni" NotNeeded: r#"name="ssl_disable_sni" value="true""# => "";
         "option websocket_path" NotNeeded: r#"name="websocket_path" value="/a""# => "";
         "option websocket_frame" NotNeeded: r#"name="websocket_frame" value="text""# => "";
@@ -181,10 +181,11 @@ fn machines() {
         "server" Translated: r#"host="a" port="80" type="tcp""# => "target: tcp://a:80";
         "server" Translated: r#"host="::1" port="80" type="tcp6""# => "tcp://[::1]:80";
         "server" Translated: r#"host="a" port="80" type="websocket""# => "ws://a:80/chat";
-        "server type ssl" NotSupported: r#"host="a" port="80" type="ssl""# => "tcp://a";
+        "server" Translated: r#"host="a" port="80" type="ssl""# => "target: tls://a:80";
+        "server" Translated: r#"host="::1" port="80" type="ssl6""# => "verify: none";
+        "ssl_reuse_sessions" Approximated: r#"host="a" port="80" type="ssl""# => "resume: 0%";
         "server type udp" NotSupported: r#"host="a" port="80" type="udp""# => "tcp://a";
-        "server type websocket_ssl" NotSupported:
-            r#"host="a" port="80" type="websocket_ssl""# => "ws://a";
+        "server" Translated: r#"host="a" port="80" type="websocket_ssl""# => "wss://a:80/chat";
         "server" NotSupported:
             r#"host="a" port="80" type="tcp" weight="2"/><server host="b" port="80" type="tcp""# =>
             "tcp://a";
@@ -193,8 +194,57 @@ fn machines() {
 }
 
 #[test]
+fn options_of_a_server_over_tls() {
+    let rows = rows! {
+        "option ssl_ciphers" Translated:
+            r#"name="ssl_ciphers" value="ECDHE-RSA-AES128-GCM-SHA256""# =>
+            "ciphers: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]";
+        "option ssl_ciphers" Translated: r#"name="ssl_ciphers" value="negotiate""# =>
+            "tls: {verify: none, resume: 0%}";
+        "option ssl_ciphers" Approximated:
+            r#"name="ssl_ciphers" value="ECDHE-RSA-AES128-GCM-SHA256,AES128-SHA""# =>
+            "ciphers: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256]";
+        "option ssl_ciphers" NotSupported: r#"name="ssl_ciphers" value="EXP1024-RC4-SHA""# => "";
+        "option ssl_versions" Translated: r#"name="ssl_versions" value="'tlsv1.2'""# =>
+            "min: 1.2, max: 1.2";
+        "option ssl_versions" NotSupported: r#"name="ssl_versions" value="tlsv1""# => "";
+        "option ssl_reuse_sessions" Translated:
+            r#"name="ssl_reuse_sessions" value="false""# => "resume: 0%";
+        "option ssl_disable_sni" Approximated: r#"name="ssl_disable_sni" value="true""# => "";
+        "option ssl_disable_sni" Translated: r#"name="ssl_disable_sni" value="false""# => "";
+    };
+    let servers = "<server host=\"a\" port=\"443\" type=\"ssl\"/>";
+    check(rows, |xml| File {
+        servers: servers.to_owned(),
+        options: format!("<option {xml}/>"),
+        ..File::default()
+    });
+}
+
+#[test]
+fn a_certificate_of_a_client() {
+    let rows = rows! {
+        "set_option certificate" Approximated: r#"certfile="c.pem" keyfile="k.pem""# =>
+            "client: {cert: c.pem, key: k.pem}, resume: 0%";
+        "set_option certificate" Approximated: r#"certfile="c.pem" cacertfile="ca.pem""# =>
+            "client: {cert: c.pem}, resume: 0%";
+        "set_option certificate" NotSupported: r#"certfile="c.pem" keyfile="%%_k%%""# => "";
+        "set_option certificate" NotSupported: r#"certfile="%%_c%%""# => "";
+        "set_option certificate" NotSupported: r#"certfile="c.pem" keypass="secret""# => "";
+    };
+    let servers = "<server host=\"a\" port=\"443\" type=\"ssl\"/>".to_owned();
+    check(rows, |xml| {
+        let steps = format!(
+            "<set_option name=\"certificate\"><certificate {xml}/></set_option>\
+             <request><raw ack=\"no_ack\" data=\"hi\"/></request>"
+        );
+        File { servers: servers.clone(), ..File::with_session("ts_raw", &steps) }
+    });
+}
+
+#[test]
 fn servers_that_a_scenario_cannot_load() {
-    for kind in ["ssl", "ssl6", "udp", "udp6", "erlang", "bosh", "bosh_ssl", "websocket_ssl"] {
+    for kind in ["udp", "udp6", "erlang", "bosh", "bosh_ssl"] {
         let servers = format!("<server host=\"a\" port=\"80\" type=\"{kind}\"/>");
         let file = File { servers, ..File::default() };
         check_one(&format!("server type {kind}"), &file, "", NotSupported);

@@ -91,14 +91,19 @@ impl DataTable {
         self.0.longest[column]
     }
 
-    /// Returns a cell of the row of user `user`.
-    pub fn cell(&self, user: u64, column: usize) -> &[u8] {
+    /// Returns the index of the row of user `user`.
+    pub fn row_of(&self, user: u64) -> usize {
         let rows = self.rows() as u64;
         let row = match self.1 {
             RowOrder::InTurn | RowOrder::Unique => user % rows,
             RowOrder::Random => Prng::derive(ROW_SEED, user).below(rows),
         };
-        let index = row as usize * self.0.columns.len() + column;
+        row as usize
+    }
+
+    /// Returns a cell of the row of user `user`.
+    pub fn cell(&self, user: u64, column: usize) -> &[u8] {
+        let index = self.row_of(user) * self.0.columns.len() + column;
         let begin = index.checked_sub(1).map_or(0, |before| self.0.ends[before]);
         &self.0.bytes[begin as usize..self.0.ends[index] as usize]
     }

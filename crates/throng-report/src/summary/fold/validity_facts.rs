@@ -101,8 +101,14 @@ impl SummaryFold {
         let each_us = |per_s: Option<f64>| per_s.filter(|n| *n > 0.0).map_or(0.0, |n| 1e6 / n);
         let (connect_us, message_us) =
             (each_us(ceiling.connects_per_s), each_us(ceiling.messages_per_s));
+        let resumed_us = match each_us(ceiling.resumed_per_s) {
+            0.0 => connect_us,
+            us => us,
+        };
         let taken_us = |growth: &IntervalGrowth| {
-            growth.ok[Operation::Connect] as f64 * connect_us
+            let resumed = if ceiling.over_tls { growth.resumed } else { 0 };
+            growth.ok[Operation::Connect].saturating_sub(resumed) as f64 * connect_us
+                + resumed as f64 * resumed_us
                 + self.messages(growth) as f64 * message_us
         };
         rate_most(&self.growths, |growth| taken_us(growth).round() as u64)

@@ -58,6 +58,28 @@ fn connects_and_messages_share_one_ceiling() {
 }
 
 #[test]
+fn full_and_resumed_handshakes_take_different_shares_of_one_ceiling() {
+    let share = |over_tls, resumed_per_s| {
+        let at = |second: u64| {
+            let counters = LoadCounters {
+                connects_ok: 1_000 * second,
+                tls_ok: 1_000 * second,
+                tls_resumed: 600 * second,
+                ..Default::default()
+            };
+            of_load(load(counters, 0, 0))
+        };
+        let connects_per_s = Some(2_000.0);
+        let ceiling = Ceiling { over_tls, connects_per_s, resumed_per_s, ..Default::default() };
+        let header = RunHeader { ceiling: Some(ceiling), ..RunHeader::default() };
+        run_of(header, vec![at(0), at(1), at(2)]).generator.ceiling_share
+    };
+    assert_eq!(share(true, Some(6_000.0)), Some(0.3), "400 of 2,000, and 600 of 6,000");
+    assert_eq!(share(true, None), Some(0.5), "no rate of resumed ones is known");
+    assert_eq!(share(false, None), Some(0.5), "of plain connects");
+}
+
+#[test]
 fn a_generator_that_hears_far_more_than_it_asks_for_has_no_share_of_its_ceiling() {
     let share = |received: u64| {
         let at = |n: u64| {
