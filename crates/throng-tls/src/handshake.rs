@@ -10,9 +10,8 @@ use rustls::server::UnbufferedServerConnection;
 
 pub(crate) use self::backend::{HandshakeKeys, TicketReader};
 pub use self::backend::{HandshakeReport, TlsHandshakeKind};
-pub(crate) use self::context::{
-    KeyLogSink, SecretCatcher, StepClock, StepGuard, offers_session, unix_secs,
-};
+pub use self::context::KeyLogSink;
+pub(crate) use self::context::{SecretCatcher, StepClock, StepGuard, offers_session, unix_secs};
 pub(crate) use self::cost::{CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, RECORD_US, RSA_FLIGHT_US};
 pub use self::failure::{HandshakeCause, HandshakeFailure};
 

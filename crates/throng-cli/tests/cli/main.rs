@@ -21,6 +21,7 @@ mod hostile;
 mod import;
 mod import_log;
 mod init;
+mod key_log;
 mod metrics;
 mod named;
 // The tests of the bus use the rest.
@@ -36,6 +37,7 @@ mod resume;
 mod run;
 mod serve;
 mod serve_tls;
+mod serve_tls_files;
 mod setup;
 mod statuses;
 mod steer;

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use throng_tls::{
-    CertifiedPair, PemFile, Suite, TicketMaster, TlsHandshakeKind, TlsVersion, TrustAnchors,
+    CertifiedPair, PemFile, Suite, TicketKeys, TlsHandshakeKind, TlsVersion, TrustAnchors,
 };
 
 use crate::certificates::{Options, VERSIONS};
@@ -162,7 +162,7 @@ fn s_client_talks_updates_keys_and_resumes() {
     }
     for version in VERSIONS {
         let mut options = Options::new();
-        options.server.tickets = Some(TicketMaster::new([1; 32]));
+        options.server.tickets = Some(TicketKeys::new([1; 32]));
         let (config, folder) = (options.server(), folder(&options));
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
