@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_tls::{
-    SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions, TlsKey, TlsServerConfig,
+    SelfSigned, Suite, TicketKeys, TlsClientConfig, TlsClientOptions, TlsKey, TlsServerConfig,
     TlsServerOptions, TlsStatus, TlsTable, TrustAnchors,
 };
 
@@ -169,7 +169,7 @@ fn configs() -> &'static [(TlsClientConfig, TlsServerConfig)] {
         let pair = SelfSigned::new(&["localhost".to_owned()]).unwrap().pair;
         let of_suite = |suite| {
             let mut server = TlsServerOptions::new(vec![pair.clone()]);
-            (server.suites, server.tickets) = (vec![suite], TicketMaster::random());
+            (server.suites, server.tickets) = (vec![suite], TicketKeys::random());
             let mut client = TlsClientOptions::new("localhost");
             (client.suites, client.trust) = (vec![suite], TrustAnchors::Unverified);
             (TlsClientConfig::new(&client).unwrap(), TlsServerConfig::new(&server, 0).unwrap())

@@ -7,19 +7,22 @@ use serde_json::{Value, json};
 use throng_control::{ControlRequest, ControlTarget, Verb};
 use throng_server::{AnyServer, INSPECTION_ROWS_MAX};
 
+use crate::commands::serve::TlsReload;
 use crate::interrupt::{By, Interrupt};
 
 /// A running server, as its control socket steers it.
 pub(crate) struct ServerControl {
     pub(crate) server: Arc<dyn AnyServer>,
     pub(crate) interrupt: Interrupt,
+    /// What can be read again; `None` if the server has no files.
+    pub(crate) reload: Option<TlsReload>,
     pub(crate) drain_timeout: Duration,
 }
 
 impl ControlTarget for ServerControl {
     fn verbs(&self) -> &[Verb] {
-        use Verb::{Count, Drain, Inspect, Pause, Resume, Shutdown, Snapshot};
-        &[Snapshot, Inspect, Count, Pause, Resume, Drain, Shutdown]
+        use Verb::{Count, Drain, Inspect, Pause, Reload, Resume, Shutdown, Snapshot};
+        &[Snapshot, Inspect, Count, Pause, Resume, Reload, Drain, Shutdown]
     }
 
     fn answer(&self, request: &ControlRequest) -> Result<Value, String> {
@@ -30,6 +33,10 @@ impl ControlTarget for ServerControl {
             Verb::Inspect => return self.inspect(request.n),
             Verb::Pause => self.server.suspend(),
             Verb::Resume => self.server.resume().map_err(|error| error.to_string())?,
+            Verb::Reload => {
+                let reload = self.reload.as_ref().ok_or(NO_FILES)?;
+                return reload.reload("throng ctl reload");
+            }
             Verb::Drain => {
                 let drained = self.server.drain(self.drain_timeout);
                 return Ok(json!({"drained": drained, "open": self.server.open()}));
@@ -52,6 +59,10 @@ impl ServerControl {
         serde_json::to_value(self.server.inspect(rows)).map_err(|error| error.to_string())
     }
 }
+
+/// Why nothing can be reloaded.
+const NO_FILES: &str =
+    "this server has no certificate to reload: it was started without --tls-cert";
 
 /// The rows of a look, unless the request says another number.
 const INSPECTION_ROWS: usize = 10;

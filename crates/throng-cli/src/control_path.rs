@@ -40,9 +40,9 @@ pub(crate) fn control_path(
             }
         };
     }
-    // Only generators start and stop users, and only servers can be inspected.
+    // Only generators start and stop users, and only servers can be inspected or reloaded.
     let role = match verb {
-        Verb::Inspect => Some(ProcessRole::Server),
+        Verb::Inspect | Verb::Reload => Some(ProcessRole::Server),
         _ if verb.needs_n() => Some(ProcessRole::Load),
         _ => None,
     };

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
 use throng_driver::signals::{self, SignalFlag};
 
@@ -30,6 +30,8 @@ pub(crate) enum By {
     Parent = 1_000,
     /// `throng ctl shutdown`.
     Control,
+    /// The terminal of a server that reloads at SIGHUP was closed.
+    Terminal,
     /// A key of the terminal's view.
     Key,
     /// A button of the page.
@@ -108,7 +110,8 @@ impl Interrupt {
     /// Returns the source of the first request to end, if there was one.
     pub(crate) fn requested(&self) -> Option<By> {
         let by = self.by.load(Ordering::Relaxed);
-        let all = [By::Sigint, By::Sigterm, By::Parent, By::Control, By::Key, By::Page];
+        let all =
+            [By::Sigint, By::Sigterm, By::Parent, By::Control, By::Terminal, By::Key, By::Page];
         all.into_iter().find(|it| *it as usize == by)
     }
 
@@ -126,10 +129,22 @@ impl fmt::Display for By {
             Self::Sigterm => "SIGTERM",
             Self::Parent => "the end of the parent process",
             Self::Control => "throng ctl shutdown",
+            Self::Terminal => "the end of the terminal",
             Self::Key => "the key q",
             Self::Page => "the button of the page",
         })
     }
+}
+
+/// Makes SIGHUP set the flag that this returns, instead of ending the process.
+///
+/// # Errors
+/// The operating system refuses.
+pub(crate) fn hangup() -> Result<Arc<AtomicBool>, Failure> {
+    let hangup = Arc::default();
+    flag::register(SIGHUP, Arc::clone(&hangup))
+        .map_err(|error| Failure::new(format!("cannot handle SIGHUP: {error}")))?;
+    Ok(hangup)
 }
 
 /// The interval at which the main thread checks for a request to end.
@@ -148,7 +163,7 @@ mod tests {
         interrupt.request(By::Parent);
         interrupt.request(By::Control);
         assert_eq!(interrupt.requested(), Some(By::Parent));
-        for by in [By::Control, By::Key, By::Page] {
+        for by in [By::Control, By::Terminal, By::Key, By::Page] {
             let interrupt = Interrupt { by: Arc::default(), flags: Vec::new() };
             interrupt.request(by);
             assert_eq!(interrupt.requested(), Some(by));

@@ -4,6 +4,7 @@
 //! `--help`, the man page and the completions are all made from those flags.
 
 mod bus;
+mod certificates;
 mod commands;
 mod condition;
 mod control;
@@ -12,6 +13,7 @@ mod dashboard;
 mod exit;
 mod foreign_flag;
 mod interrupt;
+mod key_log;
 mod metrics;
 mod orphan;
 mod output;

@@ -27,6 +27,8 @@ pub enum Verb {
     Pause,
     /// Reverts a pause.
     Resume,
+    /// Reads the certificates and ticket keys of a server again: `{"certificates"}`.
+    Reload,
     /// Lets open connections or iterations end, and accepts or starts nothing more.
     Drain,
     /// Drains, reports and ends the process.
@@ -35,7 +37,7 @@ pub enum Verb {
 
 impl Verb {
     /// All verbs.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Who,
         Self::Snapshot,
         Self::Inspect,
@@ -44,6 +46,7 @@ impl Verb {
         Self::Count,
         Self::Pause,
         Self::Resume,
+        Self::Reload,
         Self::Drain,
         Self::Shutdown,
     ];
@@ -59,6 +62,7 @@ impl Verb {
             Self::Count => "count",
             Self::Pause => "pause",
             Self::Resume => "resume",
+            Self::Reload => "reload",
             Self::Drain => "drain",
             Self::Shutdown => "shutdown",
         }
@@ -77,6 +81,7 @@ impl Verb {
             | Self::Stop
             | Self::Pause
             | Self::Resume
+            | Self::Reload
             | Self::Drain
             | Self::Shutdown => true,
         }

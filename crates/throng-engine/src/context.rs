@@ -1,5 +1,6 @@
 //! One core's context, lent to the app's callbacks about the core.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use throng_base::wheel::Wheel;
@@ -110,6 +111,13 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         }
         self.io.effects.push_back(Effect::Opened(key));
         Ok(key)
+    }
+
+    /// Gives the core's transport another configuration, for the handshakes that begin from now on.
+    /// Returns false if there is none, or if it takes no such configuration.
+    pub fn configure_transport(&mut self, config: Box<dyn Any + Send>) -> bool {
+        let context = self.io.transport.as_mut();
+        context.is_some_and(|context| context.transport.configure(config))
     }
 
     /// Inserts an entry without a socket into the table.

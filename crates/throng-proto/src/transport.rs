@@ -1,5 +1,6 @@
 //! The trait of a transport: what lies between the bytes of sessions and those of sockets.
 
+use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -58,6 +59,13 @@ pub trait SocketTransport {
 
     /// Forgets a connection whose socket is closed. Its key is free.
     fn forget(&mut self, key: TransportKey);
+
+    /// Takes another configuration for the handshakes that begin from now on: other certificates,
+    /// say. Returns false if `config` is not one of this transport.
+    fn configure(&mut self, config: Box<dyn Any + Send>) -> bool {
+        let _ = config;
+        false
+    }
 }
 
 /// Role of this process in a handshake.

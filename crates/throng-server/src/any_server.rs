@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use throng_measure::{RunEvent, ServerInspection, ServerSnapshot};
+use throng_tls::TlsServerOptions;
 
-use crate::{Handler, RunningServer, StartError};
+use crate::{Handler, RunningServer, StartError, TlsReloadError};
 
 /// The operations of a [`RunningServer`] that do not depend on its handler.
 pub trait AnyServer: Send + Sync {
@@ -25,6 +26,10 @@ pub trait AnyServer: Send + Sync {
     fn suspend(&self);
     /// Accepts again; see [`RunningServer::resume`].
     fn resume(&self) -> Result<(), StartError>;
+    /// Returns the options of new handshakes; see [`RunningServer::tls`].
+    fn tls(&self) -> Option<TlsServerOptions>;
+    /// Takes other options of TLS; see [`RunningServer::reload_tls`].
+    fn reload_tls(&self, options: TlsServerOptions) -> Result<(), TlsReloadError>;
     /// Stops accepting and waits until all connections have ended; see [`RunningServer::drain`].
     fn drain(&self, timeout: Duration) -> bool;
     /// Stops the cores; see [`RunningServer::stop`].
@@ -65,6 +70,14 @@ where
 
     fn resume(&self) -> Result<(), StartError> {
         self.resume()
+    }
+
+    fn tls(&self) -> Option<TlsServerOptions> {
+        self.tls()
+    }
+
+    fn reload_tls(&self, options: TlsServerOptions) -> Result<(), TlsReloadError> {
+        self.reload_tls(options)
     }
 
     fn drain(&self, timeout: Duration) -> bool {

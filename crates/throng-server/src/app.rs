@@ -225,6 +225,11 @@ impl<H: Handler, D: ServerDriver<Payload = H::Message>> ServerApp<H, D> {
                     cx.close(key, SocketClose::Finish);
                 }
             }
+            Control::ConfigureTls { config, reply } => {
+                if cx.configure_transport(Box::new(config)) {
+                    let _ = reply.send(cx.core());
+                }
+            }
             Control::Collect { reply } => {
                 let _ = reply.send(self.report(cx));
             }

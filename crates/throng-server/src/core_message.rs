@@ -8,6 +8,7 @@ use throng_base::Key;
 use throng_driver::{CoreId, CoreLink, Driver, Errno, Listeners, MailboxFull};
 use throng_measure::{CoreCounters, ServerCounters, Tally};
 use throng_pubsub::{Publication, TopicCounts};
+use throng_tls::TlsServerConfig;
 
 use crate::ConnectionId;
 use crate::inspection::CoreLook;
@@ -72,6 +73,8 @@ pub(crate) enum Control {
     Drain { other_nodes: Arc<[Arc<str>]> },
     /// Close every connection, including those in flight to this core.
     CloseAll,
+    /// Use this configuration for all TLS handshakes that begin from now on.
+    ConfigureTls { config: TlsServerConfig, reply: Sender<CoreId> },
     /// Report the counters.
     Collect { reply: Sender<CoreReport> },
     /// Observe the core for a moment, and report what it and its connections did.
@@ -152,6 +155,11 @@ impl<M> CoreMessage<M> {
     /// Tells a core to close every connection, including those in flight to it.
     pub const fn close_all() -> Self {
         Self::control(Control::CloseAll)
+    }
+
+    /// Tells a core to use this configuration for all TLS handshakes that begin from now on.
+    pub(crate) const fn configure_tls(config: TlsServerConfig, reply: Sender<CoreId>) -> Self {
+        Self::control(Control::ConfigureTls { config, reply })
     }
 
     /// Tells a core to report its counters.

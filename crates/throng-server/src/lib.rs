@@ -76,7 +76,7 @@ pub use handler_context::HandlerContext;
 pub use inspection::INSPECTION_ROWS_MAX;
 pub use options::{AcceptTopology, ServerOptions};
 pub use origin::{CheckOrigin, Origin, OriginError};
-pub use server::{RunningServer, StartError};
+pub use server::{RunningServer, StartError, TlsReloadError};
 pub use shared_handler::SharedHandler;
 pub use shared_topics::SharedTopics;
 pub use slot::Slot;
@@ -85,7 +85,7 @@ pub use throng_engine::SendOutcome;
 pub use throng_proto::websocket::WebSocketLimits;
 pub use throng_proto::{Raw, Session};
 pub use throng_pubsub as pubsub;
-pub use tls::{HTTP_ALPN, tls_transport};
+pub use tls::HTTP_ALPN;
 pub use websocket::{
     Message, Peer, PeerState, WebSocketHandler, WebSocketOptions, WebSockets, publication,
 };

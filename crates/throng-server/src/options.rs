@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use throng_driver::{SocketOptions, fdtable};
-use throng_proto::TransportFactory;
+use throng_tls::TlsServerOptions;
 
 /// The options of a server: where it listens, and its limits.
 #[derive(Clone, Debug)]
@@ -55,9 +55,9 @@ pub struct ServerOptions {
     /// connection. Standard output and standard error stay open. If in doubt, leave it off, or let
     /// the handler send data to another thread that writes it.
     pub private_fds: bool,
-    /// Transport of all connections, below the protocol. Every kind of handler takes every
-    /// transport: none sees it. Default: none, the connections are plain.
-    pub transport: Option<TransportFactory>,
+    /// TLS of all connections. No handler sees it: each kind of server can have it. Default: none,
+    /// the connections are plain.
+    pub tls: Option<TlsServerOptions>,
 }
 
 impl Default for ServerOptions {
@@ -75,7 +75,7 @@ impl Default for ServerOptions {
             close_timeout: Duration::from_secs(5),
             mailbox_max: 4_096,
             private_fds: false,
-            transport: None,
+            tls: None,
         }
     }
 }

@@ -13,6 +13,7 @@ use throng_driver::{
 };
 use throng_engine::{Core, CoreLimits};
 use throng_measure::{Merge, RunEvent, RunEventKind, ServerSnapshot};
+use throng_tls::{TlsConfigError, TlsServerOptions};
 
 use crate::core_message::{CoreMessage, CoreReport, ListenReport};
 use crate::events::EventSink;
@@ -22,10 +23,13 @@ use crate::server::inspect::Inspector;
 use crate::shared_topics::{NodeStart, RunningNode};
 use crate::{
     AcceptTopology, Handler, ServerApp, ServerConfig, ServerHandle, ServerOptions, SharedHandler,
-    SharedTopics,
+    SharedTopics, tls,
 };
 
 mod inspect;
+mod reload;
+
+pub use reload::TlsReloadError;
 
 /// A running server. All methods may be called on any thread that shares the fd table of the thread
 /// that started it: on every thread except cores of another engine with fd tables of their own,
@@ -47,6 +51,8 @@ pub struct RunningServer<H: Handler> {
     last_reports: Mutex<Vec<CoreReport>>,
     /// Held while the cores receive the order to listen or not to, so that two orders do not mix.
     steering: Mutex<()>,
+    /// Options of the handshakes that begin now. Held while the cores receive others.
+    tls: Option<Mutex<TlsServerOptions>>,
     /// Resident memory before the first connection.
     rss_bytes_at_start: u64,
     inspector: Inspector,
@@ -60,8 +66,8 @@ impl<H: Handler> RunningServer<H> {
     /// may use an fd that it captured.
     ///
     /// # Errors
-    /// The cores could not be set up, or the server cannot listen on the address. Then nothing
-    /// runs.
+    /// The cores could not be set up, a certificate is wrong, or the server cannot listen on the
+    /// address. Then nothing runs.
     ///
     /// # Panics
     /// If `make` panics, on the core's thread.
@@ -106,7 +112,7 @@ impl<H: Handler> RunningServer<H> {
             mailbox_max: options.mailbox_max,
             private_fds,
         };
-        let transport = options.transport.clone();
+        let transport = options.tls.as_ref().map(tls::transports).transpose()?;
         let run = move |driver: EpollDriver<CoreMessage<H::Message>>| {
             let handler = make(driver.link().core());
             let mut app = ServerApp::new(Arc::clone(&config), handler);
@@ -135,6 +141,7 @@ impl<H: Handler> RunningServer<H> {
             is_suspended: AtomicBool::new(false),
             last_reports: Mutex::new(vec![CoreReport::default(); size.cores]),
             steering: Mutex::new(()),
+            tls: options.tls.map(Mutex::new),
             rss_bytes_at_start: 0,
             inspector: Inspector::new(size.cores),
             node: None,
@@ -415,6 +422,9 @@ pub enum StartError {
     /// The server cannot listen on the address.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, Errno),
+    /// A certificate, a key or an option of TLS is wrong.
+    #[error("{0}")]
+    Tls(#[from] TlsConfigError),
     /// The bus refuses this node.
     #[error("cannot share topics: {0}")]
     Bus(BusError),

@@ -10,9 +10,9 @@ use rustls::server::UnbufferedServerConnection;
 
 pub(crate) use self::backend::{HandshakeKeys, TicketReader};
 pub use self::backend::{HandshakeReport, TlsHandshakeKind};
+pub use self::context::KeyLogSink;
 pub(crate) use self::context::{
-    KeyLogSink, SecretCatcher, StepClock, StepGuard, client_key, offers_session, session_owner,
-    unix_secs,
+    SecretCatcher, StepClock, StepGuard, client_key, offers_session, session_owner, unix_secs,
 };
 pub(crate) use self::cost::{CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, RECORD_US, RSA_FLIGHT_US};
 pub use self::cost::{CLIENT_FULL_US, CLIENT_RESUMED_US};

@@ -39,12 +39,14 @@ pub use config::{
 };
 pub use counters::TlsCounters;
 pub use error::{TlsError, TlsFault};
-pub use handshake::{CLIENT_FULL_US, CLIENT_RESUMED_US};
-pub use handshake::{HandshakeFailure, HandshakeReport, TlsHandshakeKind};
+pub use handshake::{
+    CLIENT_FULL_US, CLIENT_RESUMED_US, HandshakeFailure, HandshakeReport, KeyLogSink,
+    TlsHandshakeKind,
+};
 pub use keys::CONN_BYTES;
 pub use open::OpenOutcome;
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
-pub use tickets::{TicketMaster, TicketPool};
+pub use tickets::{TicketKeys, TicketPool};
 pub use transport::{ClientKeySource, TlsTransport};

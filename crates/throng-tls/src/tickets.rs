@@ -1,9 +1,10 @@
 //! Sessions that are resumed: the tickets that a server gives, and those that a client keeps.
 
+mod keys;
 mod pool;
 mod sealer;
 
+pub use keys::TicketKeys;
 pub(crate) use pool::PoolStore;
 pub use pool::TicketPool;
-pub use sealer::TicketMaster;
 pub(crate) use sealer::TicketSealer;

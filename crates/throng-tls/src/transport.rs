@@ -1,5 +1,6 @@
 //! TLS as the transport of a core's connections.
 
+use std::any::Any;
 use std::time::Duration;
 
 use throng_base::Instant;
@@ -188,6 +189,16 @@ impl SocketTransport for TlsTransport {
 
     fn forget(&mut self, key: TransportKey) {
         self.table.forget(TlsKey(key.0));
+    }
+
+    fn configure(&mut self, config: Box<dyn Any + Send>) -> bool {
+        match config.downcast::<TlsServerConfig>() {
+            Ok(config) if self.server.is_some() => {
+                self.server = Some(*config);
+                true
+            }
+            _ => false,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use throng_load::run::{LoadError, SetupError};
 use throng_load::scenario::Diagnostics;
 use throng_run::recorder::{Outcome, RecordError};
-use throng_server::StartError;
+use throng_server::{StartError, TlsReloadError};
 use throng_tls::TlsConfigError;
 
 /// The result of a server or a load.
@@ -26,6 +26,9 @@ pub enum Error {
     /// A certificate, a key or an option of TLS is wrong.
     #[error(transparent)]
     Tls(TlsConfigError),
+    /// The server did not take other options of TLS.
+    #[error(transparent)]
+    TlsReload(TlsReloadError),
     /// The server could not start.
     #[error(transparent)]
     Start(StartError),
@@ -77,7 +80,19 @@ pub enum Error {
 
 impl From<StartError> for Error {
     fn from(error: StartError) -> Self {
-        Self::Start(error)
+        match error {
+            StartError::Tls(error) => Self::Tls(error),
+            error => Self::Start(error),
+        }
+    }
+}
+
+impl From<TlsReloadError> for Error {
+    fn from(error: TlsReloadError) -> Self {
+        match error {
+            TlsReloadError::Config(error) => Self::Tls(error),
+            error => Self::TlsReload(error),
+        }
     }
 }
 

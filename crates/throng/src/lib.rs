@@ -76,11 +76,12 @@ pub mod bus {
     pub use throng_server::bus::*;
 }
 
-/// Certificates and options of TLS: see [`Server::tls`].
+/// Certificates and options of TLS: see [`Server::tls`] and [`RunningServer::reload_tls`].
 pub mod tls {
-    pub use throng_server::{HTTP_ALPN, tls_transport};
+    pub use throng_server::{HTTP_ALPN, TlsReloadError};
     pub use throng_tls::{
-        CertifiedPair, PemFile, Suite, TicketMaster, TlsConfigError, TlsServerOptions, TlsVersion,
+        CertifiedPair, KeyLogSink, PemFile, Suite, TicketKeys, TlsConfigError, TlsServerOptions,
+        TlsVersion,
     };
 }
 

@@ -11,7 +11,7 @@ use throng_driver::{CoreId, signals};
 use throng_server::channels::{ChannelHandler, Channels};
 use throng_server::{
     BytesHandler, HTTP_ALPN, Handler, RunningServer, ServerOptions, TcpConnection,
-    WebSocketHandler, WebSocketOptions, WebSockets, tls_transport,
+    WebSocketHandler, WebSocketOptions, WebSockets,
 };
 use throng_tls::TlsServerOptions;
 
@@ -26,7 +26,6 @@ pub struct Server {
     /// An error is reported by [`Service::start`], so that a server is one statement.
     listen: Result<SocketAddr>,
     options: ServerOptions,
-    tls: Option<TlsServerOptions>,
     drain_timeout: Duration,
 }
 
@@ -52,7 +51,6 @@ impl Server {
                 Error::Address { address, error }
             }),
             options: ServerOptions::default(),
-            tls: None,
             drain_timeout: DRAIN_TIMEOUT,
         }
     }
@@ -82,19 +80,19 @@ impl Server {
 
     /// Puts all connections over TLS. With several certificates, the name that a client asks for
     /// chooses. WebSockets and channels agree on `http/1.1` where the client offers protocols.
+    /// [`RunningServer::reload_tls`] takes renewed certificates while the server runs.
     ///
     /// ```
     /// use std::path::Path;
     ///
     /// use throng::Server;
-    /// use throng::tls::{CertifiedPair, PemFile, TicketMaster, TlsConfigError, TlsServerOptions};
+    /// use throng::tls::{CertifiedPair, TicketKeys, TlsConfigError, TlsServerOptions};
     ///
     /// fn server() -> Result<Server, TlsConfigError> {
-    ///     let chain = PemFile::read(Path::new("chain.pem"))?;
-    ///     let key = PemFile::read(Path::new("key.pem"))?;
-    ///     let mut tls = TlsServerOptions::new(vec![CertifiedPair { chain, key }]);
+    ///     let pair = CertifiedPair::read(Path::new("chain.pem"), Path::new("key.pem"))?;
+    ///     let mut tls = TlsServerOptions::new(vec![pair]);
     ///     // Clients that return resume their sessions.
-    ///     tls.tickets = TicketMaster::random();
+    ///     tls.tickets = TicketKeys::random();
     ///     Ok(Server::bind("0.0.0.0:5555").tls(tls))
     /// }
     ///
@@ -102,7 +100,7 @@ impl Server {
     /// ```
     #[must_use]
     pub fn tls(mut self, options: TlsServerOptions) -> Self {
-        self.tls = Some(options);
+        self.options.tls = Some(options);
         self
     }
 
@@ -174,7 +172,7 @@ impl Server {
 
     /// Reports whether the server speaks TLS, with HTTP above it.
     fn speaks_https(&mut self) -> bool {
-        let Some(tls) = &mut self.tls else { return self.options.transport.is_some() };
+        let Some(tls) = &mut self.options.tls else { return false };
         if tls.alpn.is_empty() {
             tls.alpn = vec![HTTP_ALPN.to_vec()];
         }
@@ -212,11 +210,8 @@ impl<H: Handler> Service<H> {
     /// # Errors
     /// A certificate is wrong, the address cannot be listened on, or the cores could not be set up.
     pub fn start(self) -> Result<RunningServer<H>> {
-        let Self { server: Server { listen, options, tls, .. }, make, on_listening } = self;
-        let mut options = ServerOptions { listen: listen?, ..options };
-        if let Some(tls) = tls {
-            options.transport = Some(tls_transport(tls)?);
-        }
+        let Self { server: Server { listen, options, .. }, make, on_listening } = self;
+        let options = ServerOptions { listen: listen?, ..options };
         let running = RunningServer::start(options, make)?;
         on_listening(running.addr());
         Ok(running)

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use throng_control::{ControlClient, ControlRequest, Process, ProcessList, Verb};
 
+use crate::certificates::{self, CertificateFacts};
 use crate::control_path::{control_path, does_not_answer, refused_folder, table};
 use crate::{Exit, Failure, output, quantity};
 
@@ -56,6 +57,9 @@ enum CtlCommand {
     /// Undo `pause`
     #[command(after_help = "Examples:\n  throng ctl resume --pid 4242")]
     Resume,
+    /// Read the certificates and ticket keys of a server again; its open connections go on
+    #[command(after_help = "Examples:\n  throng ctl reload --pid 4242")]
+    Reload,
     /// Let open connections end, and start or accept nothing more
     #[command(after_help = "Examples:\n  throng ctl drain --pid 4242")]
     Drain,
@@ -83,6 +87,7 @@ impl Ctl {
             CtlCommand::Stop { n } => ControlRequest::with_n(Verb::Stop, *n as u64),
             CtlCommand::Pause => ControlRequest::new(Verb::Pause),
             CtlCommand::Resume => ControlRequest::new(Verb::Resume),
+            CtlCommand::Reload => ControlRequest::new(Verb::Reload),
             CtlCommand::Drain => ControlRequest::new(Verb::Drain),
             CtlCommand::Shutdown => ControlRequest::new(Verb::Shutdown),
             CtlCommand::Snapshot => ControlRequest::new(Verb::Snapshot),
@@ -92,6 +97,7 @@ impl Ctl {
         let data = client.request(&request)?.data;
         match (self.json, request.verb) {
             (true, _) => output::say_json(&data),
+            (false, Verb::Reload) => output::say(reloaded(&data)),
             (false, Verb::Snapshot) => output::say(format!("{data:#}")),
             (false, _) => output::say(as_text(&data)),
         }
@@ -121,6 +127,15 @@ impl Ctl {
 
 /// The time within which a process must answer; a drain may take this long.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Lists the certificates that a server has read, and warns of those that expire soon.
+fn reloaded(data: &Value) -> String {
+    let facts = serde_json::from_value::<Vec<CertificateFacts>>(data["certificates"].clone());
+    let facts = facts.unwrap_or_default();
+    let reloaded = format!("reloaded {}", certificates::show(&facts));
+    let warnings = facts.iter().filter_map(CertificateFacts::warning);
+    [reloaded].into_iter().chain(warnings).collect::<Vec<_>>().join("\n")
+}
 
 /// Lists the fields of a reply: `users 1100, connected 1000`.
 fn as_text(data: &Value) -> String {

@@ -151,6 +151,8 @@ impl Run {
             Err(error) => return Ok(self.end_after_setup(&error, &plan, &interrupt)),
         };
         let (scenario, options) = (plan.scenario.clone(), plan.options.clone());
+        // The file is whole when the last connection has ended: that of `teardown`.
+        let _key_log = plan.key_log.clone();
         let ready = ReadyRun { plan, observer, place, page, metrics, uncalibrated, fleet, stored };
         let ended = self.load(ready, &interrupt);
         // The results come first: nothing that `teardown` does costs them.

@@ -2,6 +2,7 @@
 
 mod limits;
 mod panics;
+mod reload;
 mod shared;
 mod sockets;
 mod text;
@@ -20,6 +21,7 @@ use throng_server::kinds::{KINDS, KindOptions, ServerKind, ServerProtocol};
 use throng_server::{AcceptTopology, AnyServer, ServerOptions, SharedTopics};
 use throng_view::metrics::{MetricsEndpoint, ServerMetrics};
 
+pub(crate) use self::reload::TlsReload;
 use crate::control::ServerControl;
 use crate::interrupt::{Interrupt, LOOK_EVERY};
 use crate::metrics::MetricsFlag;
@@ -100,7 +102,8 @@ Examples:
   throng serve chat --listen 0.0.0.0:9160 --deflate --policy drop-oldest --queue 1MiB
   throng serve channels --listen 0.0.0.0:4000 --host chat.example.com --policy drop-oldest
   throng serve channels --tls-cert chain.pem --tls-key key.pem --listen 0.0.0.0:443
-  throng serve chat --tls-self-signed
+  throng serve chat --tls-cert chain.pem --tls-key key.pem --tls-ticket-keys tickets.keys
+  throng serve chat --tls-self-signed --tls-keylog keys.log
   throng serve channels --check-origin //*.example.com --message-max 1MiB --poll-sessions-max 5k
   throng serve channels --listen 10.0.0.2:4000 --bus nats://10.0.0.1:4222 --node two";
 
@@ -112,8 +115,10 @@ impl Serve {
         let shared = self.shared.topics(self.kind)?;
         let node = shared.as_ref().map(|shared| shared.node.to_string());
         let (server, tls) = self.start(shared)?;
+        let reload = TlsReload::new(&server, &self.tls, self.json)?;
         let control = ServerControl {
             server: Arc::clone(&server),
+            reload: reload.clone(),
             interrupt: interrupt.clone(),
             drain_timeout: self.drain_timeout,
         };
@@ -151,7 +156,10 @@ impl Serve {
             text.push_str(&format!("\n{}", self.shared.describe(node)));
         }
         output::say_either(self.json, &listening, text);
-        let by = self.print_until_interrupted(&*server, &interrupt);
+        for warning in tls.iter().flat_map(tls::TlsFacts::warnings) {
+            output::say_beside(self.json, warning);
+        }
+        let by = self.print_until_interrupted(&*server, &interrupt, reload.as_ref());
         server.suspend();
         let open = server.open();
         output::say_either(
@@ -220,13 +228,21 @@ impl Serve {
     }
 
     /// Prints events and statistics until the process is asked to stop. Returns what asked for it.
-    fn print_until_interrupted(&self, server: &dyn AnyServer, interrupt: &Interrupt) -> String {
+    fn print_until_interrupted(
+        &self,
+        server: &dyn AnyServer,
+        interrupt: &Interrupt,
+        reload: Option<&TlsReload>,
+    ) -> String {
         let mut before = (Instant::now(), server.snapshot());
         loop {
             if let Some(by) = interrupt.requested() {
                 return by.to_string();
             }
             std::thread::sleep(LOOK_EVERY);
+            if let Some(reload) = reload {
+                reload.look_for_signal(interrupt);
+            }
             for event in server.events() {
                 match self.json {
                     true => output::say_json(&event),

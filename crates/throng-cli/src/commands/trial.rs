@@ -13,6 +13,7 @@ use throng_load::scenario::{Scenario, Target};
 use throng_run::permission;
 
 use crate::interrupt::{By, Interrupt};
+use crate::key_log::{KeyLog, KeyLogFlag};
 use crate::scenario_file::ScenarioFile;
 use crate::scenario_warning::print_warnings;
 use crate::{Exit, Failure, output, quantity};
@@ -53,6 +54,8 @@ pub(crate) struct Try {
     /// Confirm that you may connect to this address outside this machine and its networks
     #[arg(long)]
     i_am_allowed: bool,
+    #[command(flatten)]
+    key_log: KeyLogFlag,
 }
 
 /// Way in which a user of a trial ended.
@@ -74,7 +77,14 @@ impl Try {
         }
         let classes = self.classes(&scenario)?;
         let interrupt = Interrupt::install(false)?;
-        let options = self.options();
+        let target = self.target.as_ref().unwrap_or(&scenario.target);
+        let key_log = self.key_log.open_for(target)?;
+        let options = LoadOptions {
+            target: self.target.clone(),
+            seed: Some(self.seed),
+            key_log: key_log.as_ref().map(KeyLog::sink),
+            ..LoadOptions::default()
+        };
         let plan = self.check_target(&scenario, &options)?;
         print_warnings(&plan.program().warnings(&file.name, &file.text));
         if scenario.setup.is_some() {
@@ -85,7 +95,7 @@ impl Try {
                 return Ok(self.end_after_setup(&error, &scenario, &options, &interrupt));
             }
         }
-        let ends = self.run_classes(&scenario, classes, &interrupt);
+        let ends = self.run_classes(&scenario, classes, &options, &interrupt);
         let torn_down = self.tear_down(&scenario, &options, &interrupt);
         let ends = ends?;
         torn_down?;
@@ -153,10 +163,6 @@ impl Try {
         taken
     }
 
-    fn options(&self) -> LoadOptions {
-        LoadOptions { target: self.target.clone(), seed: Some(self.seed), ..LoadOptions::default() }
-    }
-
     /// Refuses a target that needs permission.
     fn check_target(
         &self,
@@ -173,11 +179,12 @@ impl Try {
         &self,
         scenario: &Scenario,
         classes: Vec<usize>,
+        options: &LoadOptions,
         interrupt: &Interrupt,
     ) -> Result<Vec<TrialEnd>, Failure> {
         let mut ends = Vec::new();
         for class in classes {
-            let end = self.run_class(scenario, class, interrupt)?;
+            let end = self.run_class(scenario, class, options, interrupt)?;
             ends.push(end);
             if let TrialEnd::Interrupted(_) = end {
                 break;
@@ -208,12 +215,13 @@ impl Try {
         &self,
         scenario: &Scenario,
         class: usize,
+        options: &LoadOptions,
         interrupt: &Interrupt,
     ) -> Result<TrialEnd, Failure> {
         let user = self.user.unwrap_or_else(|| Trial::first_user_of(scenario, class));
         let (turns, waits, span) = (self.turns, !self.no_wait, self.span);
         let trial = Trial { class, user, turns, waits, span };
-        let plan = trial.plan(scenario, &self.options())?;
+        let plan = trial.plan(scenario, options)?;
         let name = &scenario.classes[class].name;
         let (target, address) = (&plan.target, plan.targets[user as usize % plan.targets.len()]);
         let cuts = self.cuts();

@@ -1,6 +1,7 @@
 //! Memory budgets under attack. The tests measure the memory of a real server, which is a separate
 //! process. They assert bytes in proportion to the bytes sent, never time.
 
+mod handshakes;
 mod http;
 mod longpoll;
 mod presence;

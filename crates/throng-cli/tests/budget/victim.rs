@@ -28,6 +28,15 @@ impl Victim {
         &self.server.addr
     }
 
+    /// Runs this scenario to its end, and returns the summary.
+    pub(crate) fn run(&self, scenario: &str) -> Value {
+        self.place.write("users.yaml", scenario);
+        let flags = ["run", "users.yaml", "--no-record", "--json", "users.json"];
+        let finished = self.place.throng(&flags);
+        assert!(finished.code.is_some_and(|code| code != 2), "{finished:#?}");
+        self.place.json("users.json")
+    }
+
     /// Returns the highest growth of resident memory since the server was started.
     pub(crate) fn grown_most(&self) -> u64 {
         self.status("VmHWM:").saturating_sub(self.before)

@@ -21,6 +21,7 @@ mod hostile;
 mod import;
 mod import_log;
 mod init;
+mod key_log;
 mod metrics;
 mod named;
 // The tests of the bus use the rest.
@@ -37,6 +38,7 @@ mod run;
 mod serve;
 mod serve_alerts;
 mod serve_tls;
+mod serve_tls_files;
 mod setup;
 mod statuses;
 mod steer;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::process::{Serving, TestDir, eventually};
 
 /// Reports whether a program is missing here, and says so.
-fn is_missing(program: &str) -> bool {
+pub(crate) fn is_missing(program: &str) -> bool {
     let is_missing = Command::new(program).arg("version").output().is_err();
     if is_missing {
         println!("skipped: there is no {program}");
@@ -18,7 +18,7 @@ fn is_missing(program: &str) -> bool {
 }
 
 /// Makes a certificate for `name` and 127.0.0.1, and its key, as `NAME.pem` and `NAME.key`.
-fn certificate(place: &TestDir, name: &str) {
+pub(crate) fn certificate(place: &TestDir, name: &str) {
     let line = format!(
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
          -keyout {name}.key -out {name}.pem -subj /CN={name} \
@@ -28,7 +28,7 @@ fn certificate(place: &TestDir, name: &str) {
 }
 
 /// Makes a certificate for a client, signed by the authority `ca`, and its key.
-fn client_certificate(place: &TestDir, name: &str, ca: &str) {
+pub(crate) fn client_certificate(place: &TestDir, name: &str, ca: &str) {
     place.write("client.ext", "basicConstraints=CA:FALSE\nextendedKeyUsage=clientAuth\n");
     let line = format!(
         "openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
@@ -40,7 +40,7 @@ fn client_certificate(place: &TestDir, name: &str, ca: &str) {
 }
 
 /// Returns what the server's cores have counted.
-fn snapshot(place: &TestDir, server: &Serving) -> Value {
+pub(crate) fn snapshot(place: &TestDir, server: &Serving) -> Value {
     let pid = server.process.pid().to_string();
     place.throng(&["ctl", "snapshot", "--json", "--pid", &pid]).json()
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions};
 use throng_proto::TransportFactory;
+use throng_tls::KeyLogSink;
 
 use super::collect::Collector;
 use super::driver::LoadDriver;
@@ -45,6 +46,8 @@ pub struct LoadOptions {
     /// Transport of all connections, below the protocol. Default: TLS if the target is over it,
     /// otherwise none.
     pub transport: Option<TransportFactory>,
+    /// Receiver of the secrets of connections over TLS, for Wireshark. Default: none.
+    pub key_log: Option<KeyLogSink>,
 }
 
 /// A planned run: its target is resolved and its capacity known.
@@ -171,7 +174,7 @@ impl LoadPlan {
             driver: options.driver.clone(),
             transport: match &options.transport {
                 Some(transport) => Some(transport.clone()),
-                None => tls::transport(scenario)?,
+                None => tls::transport(scenario, options.key_log.clone())?,
             },
             resume: scenario.target.is_secure.then(|| scenario.tls.resume_share()),
             seed: options.seed.unwrap_or(1),

@@ -6,20 +6,25 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use throng_base::Instant;
 use throng_driver::Clock;
 use throng_proto::TransportFactory;
-use throng_tls::{ClientKey, TlsClientConfig, TlsConfigError, TlsTransport};
+use throng_tls::{ClientKey, KeyLogSink, TlsClientConfig, TlsConfigError, TlsTransport};
 
 use super::plan::LoadError;
 use crate::scenario::{ClientFiles, ClientPaths, Scenario};
 
 /// Returns the transport of the connections to the scenario's target; `None` if they are plain.
+/// Their secrets go to `key_log`.
 ///
 /// # Errors
 /// The machine has no authorities to trust, or the target's name cannot be that of a certificate.
-pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>, LoadError> {
+pub(super) fn transport(
+    scenario: &Scenario,
+    key_log: Option<KeyLogSink>,
+) -> Result<Option<TransportFactory>, LoadError> {
     if !scenario.target.is_secure {
         return Ok(None);
     }
-    let options = scenario.tls.options(&scenario.target);
+    let mut options = scenario.tls.options(&scenario.target);
+    options.key_log = key_log;
     let config = TlsClientConfig::new(&options).map_err(|error| {
         LoadError::Options(format!("cannot reach {} over TLS: {error}", scenario.target))
     })?;

@@ -22,7 +22,7 @@ fn configure(channels: Channels, options: &KindOptions) -> Channels {
     let KindOptions { server, websocket, channels: own, .. } = options;
     let channels = channels
         .check_origin(websocket.check_origin.clone())
-        .https(server.transport.is_some())
+        .https(server.tls.is_some())
         .deflate(websocket.deflate)
         .limits(websocket.limits(defaults::limits()))
         .topics(Rulebook::all(websocket.rules))

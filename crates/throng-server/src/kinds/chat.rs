@@ -44,7 +44,7 @@ pub(super) fn start(options: &KindOptions) -> Result<Arc<dyn AnyServer>, StartEr
         limits: websocket.limits(WebSocketLimits::default()),
         check_origin: websocket.check_origin.clone(),
         host: websocket.host.clone(),
-        https: server.transport.is_some(),
+        https: server.tls.is_some(),
         deflate: websocket.deflate,
         rules: websocket.rules,
         idle_timeout: server.idle_timeout,

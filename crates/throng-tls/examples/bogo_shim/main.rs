@@ -17,7 +17,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use throng_tls::{
-    CertifiedPair, PemFile, TicketMaster, TlsClientConfig, TlsClientOptions, TlsServerConfig,
+    CertifiedPair, PemFile, TicketKeys, TlsClientConfig, TlsClientOptions, TlsServerConfig,
     TlsServerOptions, TrustAnchors,
 };
 
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
 
 /// Makes the connections of a case.
 fn run(first: &Options, later: &Options) -> Result<(), FlagError> {
-    let master = TicketMaster::new([7; 32]);
+    let master = TicketKeys::new([7; 32]);
     let role = role(&first.settings, &master)?;
     let later_role = match (&role, first.settings == later.settings) {
         (_, true) => role.clone(),
@@ -77,7 +77,7 @@ fn run(first: &Options, later: &Options) -> Result<(), FlagError> {
 }
 
 /// Returns the configuration of the program's end.
-fn role(settings: &Settings, master: &TicketMaster) -> Result<Role, FlagError> {
+fn role(settings: &Settings, master: &TicketKeys) -> Result<Role, FlagError> {
     let file = |path: &str| PemFile::read(path.as_ref());
     let failed = |error: throng_tls::TlsConfigError| FlagError::Failed(error.to_string());
     let pair = match settings.chain.is_empty() {

@@ -66,16 +66,16 @@ pub enum TlsConfigError {
     /// A server needs a certificate.
     #[error("a TLS server needs a certificate and its key")]
     NoPair,
-    /// A file with the master secret of tickets is too short.
+    /// A file has no keys of tickets, or something else.
     #[error(
-        "{file} has {bytes} bytes: a secret for tickets needs 32 random ones. Make it with \
-         `openssl rand -out {file} 48`"
+        "{file} has no usable ticket keys: {problem}. Each line is a key of 48 random bytes in \
+         Base64: `openssl rand -base64 48 >>{file}` appends one"
     )]
-    ShortTicketMaster {
+    BadTicketKeys {
         /// Name of the file.
         file: String,
-        /// Its length.
-        bytes: usize,
+        /// Where it is wrong.
+        problem: String,
     },
     /// The lowest version is above the highest, or no cipher of an allowed version is allowed.
     #[error(

@@ -1,22 +1,22 @@
 //! Configuration of a server.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::server::{ClientCertVerifierBuilder, NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
 
 use super::certificate::{PairResolver, certified_key, is_rsa, parse};
-use super::validity::validity;
 use super::versions::{provider, versions};
-use super::{PemFile, TlsConfigError};
+use super::{PemFile, TlsConfigError, validity};
 use crate::cipher::Cipher;
 use crate::handshake::{
     CLIENT_CERTIFICATE_US, ECDSA_FLIGHT_US, KeyLogSink, RECORD_US, RSA_FLIGHT_US, SecretCatcher,
     StepClock,
 };
 use crate::suite::{Suite, TlsVersion};
-use crate::tickets::{TicketMaster, TicketSealer};
+use crate::tickets::{TicketKeys, TicketSealer};
 
 /// Chain of certificates, the server's own before those of its issuers, and its key.
 #[derive(Clone)]
@@ -25,6 +25,23 @@ pub struct CertifiedPair {
     pub chain: PemFile,
     /// Key of the first certificate.
     pub key: PemFile,
+}
+
+impl CertifiedPair {
+    /// Reads a chain and its key from files.
+    ///
+    /// # Errors
+    /// A file cannot be read, or is larger than a megabyte.
+    pub fn read(chain: &Path, key: &Path) -> Result<Self, TlsConfigError> {
+        Ok(Self { chain: PemFile::read(chain)?, key: PemFile::read(key)? })
+    }
+
+    /// Returns the second of Unix at which the first certificate of the chain expires; `None` if
+    /// none can be read.
+    pub fn valid_until(&self) -> Option<u64> {
+        let chain = self.chain.certificates().ok()?;
+        chain.iter().filter_map(|it| validity(it)).map(|(_, until)| until).min()
+    }
 }
 
 /// What a server is configured with.
@@ -43,9 +60,9 @@ pub struct TlsServerOptions {
     pub suites: Vec<Suite>,
     /// Protocols of ALPN, best first.
     pub alpn: Vec<Vec<u8>>,
-    /// Master secret of tickets; no sessions are resumed without it.
-    pub tickets: Option<TicketMaster>,
-    /// Receiver of secrets, for Wireshark.
+    /// Keys of tickets; no sessions are resumed without them.
+    pub tickets: Option<TicketKeys>,
+    /// Receiver of all secrets, for Wireshark.
     pub key_log: Option<KeyLogSink>,
 }
 
@@ -78,7 +95,6 @@ pub struct TlsServerConfig {
     pub(crate) rustls: Arc<ServerConfig>,
     /// Cost of the step that signs, and of the last one.
     pub(crate) costs_us: [u32; 2],
-    valid_until: Option<u64>,
 }
 
 impl TlsServerConfig {
@@ -93,8 +109,6 @@ impl TlsServerConfig {
         if keys.is_empty() {
             return Err(TlsConfigError::NoPair);
         }
-        let valid_until = keys.iter().flat_map(|key| &key.cert).filter_map(|it| validity(it));
-        let valid_until = valid_until.map(|(_, until)| until).min();
         let has_rsa = keys.iter().any(|key| is_rsa(key));
         let ciphers = Cipher::of_suites(&options.suites);
         let provider = provider(&ciphers);
@@ -117,8 +131,8 @@ impl TlsServerConfig {
         rustls.key_log = Arc::new(SecretCatcher { sink: options.key_log.clone() });
         rustls.session_storage = Arc::new(NoServerSessionStorage {});
         rustls.send_tls13_tickets = 0;
-        if let (Some(master), None) = (&options.tickets, &options.client_ca) {
-            let sealer = TicketSealer::new(master.clone(), core);
+        if let (Some(keys), None) = (&options.tickets, &options.client_ca) {
+            let sealer = TicketSealer::new(keys.clone(), core);
             let none = || TlsConfigError::Refused("the system has no random bytes".into());
             rustls.ticketer = Arc::new(sealer.ok_or_else(none)?);
             rustls.send_tls13_tickets = 1;
@@ -127,13 +141,7 @@ impl TlsServerConfig {
             if has_rsa { RSA_FLIGHT_US } else { ECDSA_FLIGHT_US },
             if options.client_ca.is_some() { CLIENT_CERTIFICATE_US } else { RECORD_US },
         ];
-        Ok(Self { rustls: Arc::new(rustls), costs_us, valid_until })
-    }
-
-    /// Returns the second of Unix at which the first of the certificates expires; `None` if that
-    /// cannot be read.
-    pub const fn valid_until(&self) -> Option<u64> {
-        self.valid_until
+        Ok(Self { rustls: Arc::new(rustls), costs_us })
     }
 }
 

@@ -14,8 +14,29 @@ use zeroize::Zeroize;
 use crate::key_schedule::SECRET_BYTES_MAX;
 use crate::{ClientKey, TlsClient};
 
-/// Receiver of the lines of a key log, in the format that Wireshark reads.
-pub(crate) type KeyLogSink = Arc<dyn Fn(&str) + Send + Sync>;
+/// Receiver of the lines of a key log, each in the format of NSS that Wireshark reads. With them,
+/// all connections can be decrypted.
+#[derive(Clone)]
+pub struct KeyLogSink(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl KeyLogSink {
+    /// Creates a receiver. `log` gets a line without its end, on the thread of the connection's
+    /// core, which waits for it.
+    pub fn new(log: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(log))
+    }
+
+    /// Gives it a line.
+    pub fn log(&self, line: &str) {
+        (self.0)(line);
+    }
+}
+
+impl fmt::Debug for KeyLogSink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyLogSink")
+    }
+}
 
 /// First traffic secrets of both directions, as rustls reports them.
 #[derive(Default)]
@@ -156,7 +177,7 @@ impl KeyLog for SecretCatcher {
             _ => {}
         });
         if let Some(sink) = &self.sink {
-            sink(&format!("{label} {} {}", hex(client_random), hex(secret)));
+            sink.log(&format!("{label} {} {}", hex(client_random), hex(secret)));
         }
     }
 

@@ -1,69 +1,22 @@
 //! The tickets of a server. Nothing is kept of a session: the ticket holds it, sealed.
 //!
 //! Each core seals with a key of its own, and any core derives any key from what stands in the
-//! ticket: no lock, and nothing that cores share but the master.
+//! ticket: no lock, and nothing that cores share but the keys, which do not change.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use ring::digest::{SHA256, digest};
 use ring::hkdf::{HKDF_SHA256, Salt};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
-use throng_base::input_file::{self, CREDENTIALS_BYTES_MAX};
-use zeroize::Zeroizing;
 
-use crate::config::TlsConfigError;
+use super::keys::{NAME_BYTES, TicketKey, TicketKeys};
 use crate::handshake::unix_secs;
-
-/// Master secret of tickets. Servers with the same one resume each other's sessions.
-#[derive(Clone)]
-pub struct TicketMaster(Arc<Zeroizing<[u8; 32]>>);
-
-impl TicketMaster {
-    /// Creates a master from 32 bytes that only the servers know.
-    pub fn new(secret: [u8; 32]) -> Self {
-        Self(Arc::new(Zeroizing::new(secret)))
-    }
-
-    /// Reads a master from a file that the servers share: any at least 32 random bytes, such as
-    /// `openssl rand -out FILE 48` writes.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is shorter.
-    pub fn read(path: &Path) -> Result<Self, TlsConfigError> {
-        let file = || path.display().to_string();
-        let unreadable = |problem: String| TlsConfigError::Unreadable { file: file(), problem };
-        let bytes = input_file::read(path, CREDENTIALS_BYTES_MAX);
-        let bytes = Zeroizing::new(bytes.map_err(|error| unreadable(error.to_string()))?);
-        if bytes.len() < 32 {
-            return Err(TlsConfigError::ShortTicketMaster { file: file(), bytes: bytes.len() });
-        }
-        let mut secret = [0; 32];
-        secret.copy_from_slice(digest(&SHA256, &bytes).as_ref());
-        Ok(Self::new(secret))
-    }
-
-    /// Creates a random master; `None` if the system has no random bytes.
-    pub fn random() -> Option<Self> {
-        let mut secret = Zeroizing::new([0; 32]);
-        SystemRandom::new().fill(&mut *secret).ok()?;
-        Some(Self(Arc::new(secret)))
-    }
-}
-
-impl fmt::Debug for TicketMaster {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TicketMaster")
-    }
-}
 
 /// Sealer of the tickets of one core.
 pub(crate) struct TicketSealer {
-    master: TicketMaster,
+    keys: TicketKeys,
     core: u16,
     /// Random bytes of this sealer: after a restart, or on another node, the numbers begin anew
     /// under another key.
@@ -72,17 +25,19 @@ pub(crate) struct TicketSealer {
 }
 
 impl TicketSealer {
-    pub(crate) fn new(master: TicketMaster, core: u16) -> Option<Self> {
+    pub(crate) fn new(keys: TicketKeys, core: u16) -> Option<Self> {
         let mut salt = [0; SALT_BYTES];
         SystemRandom::new().fill(&mut salt).ok()?;
-        Some(Self { master, core, salt, next: AtomicU64::new(0) })
+        Some(Self { keys, core, salt, next: AtomicU64::new(0) })
     }
+}
 
-    /// Returns the key that belongs to the first bytes of a ticket.
-    fn key(&self, of: &[u8]) -> LessSafeKey {
-        let master = Salt::new(HKDF_SHA256, b"throng tickets").extract(&self.master.0[..]);
+impl TicketKey {
+    /// Returns the key of the cipher that belongs to the first bytes of a ticket.
+    fn cipher(&self, of: &[u8]) -> LessSafeKey {
+        let secret = Salt::new(HKDF_SHA256, b"throng tickets").extract(&self.secret[..]);
         let info = [of];
-        let key = master.expand(&info, &AES_256_GCM).expect("one key is short enough");
+        let key = secret.expand(&info, &AES_256_GCM).expect("one key is short enough");
         LessSafeKey::new(UnboundKey::from(key))
     }
 }
@@ -102,15 +57,18 @@ impl ProducesTickets for TicketSealer {
         EPOCH_SECS as u32
     }
 
-    /// Seals a session: epoch (4), salt (16), core (2), number (8), session and tag.
+    /// Seals a session: name of the key (8), epoch (4), salt (16), core (2), number (8), session and
+    /// tag.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let epoch = (unix_secs()? / EPOCH_SECS) as u32;
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut ticket = Vec::with_capacity(PREFIX_BYTES + plain.len() + AES_256_GCM.tag_len());
+        let key = self.keys.sealing();
+        ticket.extend_from_slice(&key.name);
         ticket.extend_from_slice(&epoch.to_be_bytes());
         ticket.extend_from_slice(&self.salt);
         ticket.extend_from_slice(&self.core.to_be_bytes());
-        let key = self.key(&ticket);
+        let key = key.cipher(&ticket);
         ticket.extend_from_slice(&number.to_be_bytes());
         ticket.extend_from_slice(plain);
         let (prefix, session) = ticket.split_at_mut(PREFIX_BYTES);
@@ -126,7 +84,9 @@ impl ProducesTickets for TicketSealer {
             return None;
         }
         let (prefix, session) = cipher.split_at_checked(PREFIX_BYTES)?;
-        let epoch = u64::from(u32::from_be_bytes(*prefix.first_chunk()?));
+        let (name, rest) = prefix.split_at(NAME_BYTES);
+        let key = self.keys.named(name)?;
+        let epoch = u64::from(u32::from_be_bytes(*rest.first_chunk()?));
         let now = unix_secs()? / EPOCH_SECS;
         if epoch != now && epoch + 1 != now {
             return None;
@@ -134,7 +94,8 @@ impl ProducesTickets for TicketSealer {
         let (of_key, number) = prefix.split_at(PREFIX_BYTES - 8);
         let number = u64::from_be_bytes(*number.first_chunk()?);
         let mut session = session.to_vec();
-        let plain = self.key(of_key).open_in_place(nonce(number), Aad::from(prefix), &mut session);
+        let plain =
+            key.cipher(of_key).open_in_place(nonce(number), Aad::from(prefix), &mut session);
         let bytes = plain.ok()?.len();
         session.truncate(bytes);
         Some(session)
@@ -150,7 +111,7 @@ fn nonce(number: u64) -> Nonce {
 const SALT_BYTES: usize = 16;
 
 /// Bytes before the sealed session.
-const PREFIX_BYTES: usize = 4 + SALT_BYTES + 2 + 8;
+const PREFIX_BYTES: usize = NAME_BYTES + 4 + SALT_BYTES + 2 + 8;
 
 /// Longest ticket that is tried: a session with a chain of certificates is shorter.
 const TICKET_BYTES_MAX: usize = 16 << 10;
@@ -174,20 +135,20 @@ mod tests {
 
     #[test]
     fn each_core_and_node_opens_the_tickets_of_all_others() {
-        let master = TicketMaster::new([7; 32]);
-        let sealers = [0, 1, 9].map(|core| TicketSealer::new(master.clone(), core).unwrap());
+        let keys = TicketKeys::new([7; 32]);
+        let sealers = [0, 1, 9].map(|core| TicketSealer::new(keys.clone(), core).unwrap());
         for from in &sealers {
             for to in &sealers {
                 assert_eq!(check(from, 1_000, to, 1_000).as_deref(), Some(&b"session"[..]));
             }
         }
-        let stranger = TicketSealer::new(TicketMaster::random().unwrap(), 0).unwrap();
+        let stranger = TicketSealer::new(TicketKeys::random().unwrap(), 0).unwrap();
         assert_eq!(check(&sealers[0], 1_000, &stranger, 1_000), None);
     }
 
     #[test]
     fn a_ticket_is_opened_until_its_epoch_and_the_next_are_over() {
-        let sealer = TicketSealer::new(TicketMaster::new([7; 32]), 0).unwrap();
+        let sealer = TicketSealer::new(TicketKeys::new([7; 32]), 0).unwrap();
         let at = 10 * EPOCH_SECS;
         for (later, is_valid) in [(0, true), (EPOCH_SECS, true), (2 * EPOCH_SECS, false)] {
             assert_eq!(check(&sealer, at, &sealer, at + later).is_some(), is_valid);
@@ -197,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_changed_or_cut_ticket_is_refused() {
-        let sealer = TicketSealer::new(TicketMaster::new([7; 32]), 3).unwrap();
+        let sealer = TicketSealer::new(TicketKeys::new([7; 32]), 3).unwrap();
         let _guard = StepGuard::enter(1_000, false, Default::default());
         let ticket = sealer.encrypt(b"session").unwrap();
         assert_ne!(ticket, sealer.encrypt(b"session").unwrap());

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use throng_tls::{HandshakeReport, TicketMaster, TlsHandshakeKind, TlsServerConfig};
+use throng_tls::{HandshakeReport, TicketKeys, TlsHandshakeKind, TlsServerConfig};
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours};
@@ -21,7 +21,7 @@ fn chromium_talks_and_resumes() {
     for version in VERSIONS {
         let mut options = Options::new();
         (options.server.min, options.server.max) = (version, version);
-        options.server.tickets = Some(TicketMaster::new([1; 32]));
+        options.server.tickets = Some(TicketKeys::new([1; 32]));
         options.server.alpn = vec![b"http/1.1".to_vec()];
         let config = options.server();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

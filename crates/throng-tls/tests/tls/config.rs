@@ -1,7 +1,7 @@
 //! Configurations, and what is said of wrong ones.
 
 use throng_tls::{
-    CertifiedPair, PemFile, TicketMaster, TlsClientConfig, TlsConfigError, TlsServerConfig,
+    CertifiedPair, PemFile, TicketKeys, TlsClientConfig, TlsConfigError, TlsServerConfig,
     TlsServerOptions, TlsVersion,
 };
 
@@ -57,11 +57,10 @@ fn mistakes_name_the_file_and_the_remedy() {
     assert!(missing.to_string().starts_with("/nowhere/chain.pem cannot be read: "));
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tickets");
-    std::fs::write(&path, "too short").unwrap();
-    let short = TicketMaster::read(&path).err().unwrap().to_string();
-    assert!(short.contains("has 9 bytes: a secret for tickets needs 32 random ones"), "{short}");
-    std::fs::write(&path, [9; 48]).unwrap();
-    assert!(TicketMaster::read(&path).is_ok());
+    std::fs::write(&path, "bm8ga2V5\n").unwrap();
+    let wrong = TicketKeys::read(&path).err().unwrap().to_string();
+    let says = "tickets has no usable ticket keys: line 1 has 6 bytes, and not 48 or 80. Each line";
+    assert!(wrong.contains(says), "{wrong}");
     let mut client = Options::new().client;
     client.server_name = "not a name".into();
     let error = TlsClientConfig::new(&client).err().unwrap();

@@ -1,6 +1,8 @@
 //! Handshakes of both roles, and data afterwards.
 
-use throng_tls::{Suite, TlsHandshakeKind};
+use std::sync::{Arc, Mutex};
+
+use throng_tls::{KeyLogSink, Suite, TlsHandshakeKind, TlsVersion};
 
 use crate::certificates::Options;
 use crate::end::{CUTS, End, Ours, exchange, talk};
@@ -116,19 +118,45 @@ fn steps_report_what_they_cost() {
     assert!((300..400).contains(&client.cost_us), "{}", client.cost_us);
 }
 
+/// What Wireshark needs, of each version: both ends log the same lines in the format of NSS.
 #[test]
-fn secrets_reach_the_key_log_in_its_format() {
-    use std::sync::{Arc, Mutex};
-    let lines = Arc::new(Mutex::new(Vec::new()));
-    let mut options = Options::new();
-    let sink = lines.clone();
-    options.client.key_log =
-        Some(Arc::new(move |line: &str| sink.lock().unwrap().push(line.to_owned())));
-    let mut client = Ours::client(&options.client(), false);
-    check(&mut client, &mut Ours::server(&options.server()), usize::MAX);
-    let lines = lines.lock().unwrap();
-    for label in ["CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_TRAFFIC_SECRET_0"] {
-        let line = lines.iter().find(|line| line.starts_with(label)).unwrap();
-        assert_eq!(line.split(' ').map(str::len).collect::<Vec<_>>(), [label.len(), 64, 64]);
+fn secrets_reach_the_key_logs_of_both_ends_in_their_format() {
+    let labels = [
+        (TlsVersion::V12, vec!["CLIENT_RANDOM"]),
+        (
+            TlsVersion::V13,
+            vec![
+                "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+                "CLIENT_TRAFFIC_SECRET_0",
+                "EXPORTER_SECRET",
+                "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+                "SERVER_TRAFFIC_SECRET_0",
+            ],
+        ),
+    ];
+    for (version, labels) in labels {
+        let logs: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        let [ours, theirs] = logs.each_ref().map(|log| {
+            let log = Arc::clone(log);
+            Some(KeyLogSink::new(move |line| log.lock().unwrap().push(line.to_owned())))
+        });
+        let mut options = Options::new();
+        (options.client.max, options.client.key_log, options.server.key_log) =
+            (version, ours, theirs);
+        let mut client = Ours::client(&options.client(), false);
+        check(&mut client, &mut Ours::server(&options.server()), usize::MAX);
+        let [mut client, mut server] = logs.map(|log| std::mem::take(&mut *log.lock().unwrap()));
+        client.sort();
+        server.sort();
+        assert_eq!(client, server);
+        let secret_digits = if version == TlsVersion::V12 { 96 } else { 64 };
+        assert_eq!(client.len(), labels.len(), "{client:?}");
+        for (line, label) in client.iter().zip(labels) {
+            let [is, random, secret] = line.split(' ').collect::<Vec<_>>()[..] else {
+                panic!("{line}")
+            };
+            assert_eq!((is, random.len(), secret.len()), (label, 64, secret_digits));
+            assert!(line.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '));
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
 use throng_tls::{
-    CertifiedPair, PemFile, Suite, TicketMaster, TlsHandshakeKind, TlsVersion, TrustAnchors,
+    CertifiedPair, PemFile, Suite, TicketKeys, TlsHandshakeKind, TlsVersion, TrustAnchors,
 };
 
 use crate::certificates::{Options, VERSIONS};
@@ -23,7 +23,7 @@ fn s_client_talks_updates_keys_and_resumes() {
     }
     for version in VERSIONS {
         let mut options = Options::new();
-        options.server.tickets = Some(TicketMaster::new([1; 32]));
+        options.server.tickets = Some(TicketKeys::new([1; 32]));
         let (config, folder) = (options.server(), options.folder());
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();

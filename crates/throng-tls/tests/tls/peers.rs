@@ -11,7 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use throng_tls::{TicketMaster, TlsHandshakeKind, TlsVersion};
+use throng_tls::{TicketKeys, TlsHandshakeKind, TlsVersion};
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours};
@@ -111,7 +111,7 @@ fn check(peer: &Peer) {
 fn check_client(peer: &Peer, version: TlsVersion) {
     let mut options = Options::new();
     (options.server.min, options.server.max) = (version, version);
-    options.server.tickets = Some(TicketMaster::new([1; 32]));
+    options.server.tickets = Some(TicketKeys::new([1; 32]));
     let (config, folder) = (options.server(), options.folder());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();

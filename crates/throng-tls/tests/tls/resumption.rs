@@ -1,6 +1,6 @@
 //! Sessions that are resumed, and those that must not be.
 
-use throng_tls::{TicketMaster, TlsHandshakeKind, TlsServerConfig};
+use throng_tls::{Suite, TicketKeys, TlsHandshakeKind, TlsServerConfig};
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours, exchange, talk};
@@ -8,7 +8,7 @@ use crate::rustls_end::{Theirs, client_config, server_config};
 
 fn options_with_tickets() -> Options {
     let mut options = Options::new();
-    options.server.tickets = Some(TicketMaster::new([5; 32]));
+    options.server.tickets = Some(TicketKeys::new([5; 32]));
     options
 }
 

@@ -201,7 +201,7 @@ fn run(example: &str, arguments: &[&str]) -> String {
 }
 
 /// The program of an example, which `cargo test` builds beside the tests.
-fn program(example: &str) -> PathBuf {
+pub(crate) fn program(example: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap();
     own.parent().unwrap().parent().unwrap().join("examples").join(example)
 }

@@ -3,3 +3,4 @@
 mod errors;
 mod examples;
 mod sizes;
+mod tls;

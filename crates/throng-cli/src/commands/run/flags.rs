@@ -13,6 +13,7 @@ use super::sources;
 use super::trace::TraceFlags;
 use crate::dashboard::UiFlags;
 use crate::exit::exit_codes;
+use crate::key_log::KeyLogFlag;
 use crate::metrics::MetricsFlag;
 use crate::output::JsonOut;
 use crate::quantity;
@@ -81,6 +82,8 @@ pub(crate) struct Run {
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) server_facts: Option<String>,
     #[command(flatten)]
+    pub(super) key_log: KeyLogFlag,
+    #[command(flatten)]
     pub(super) metrics: MetricsFlag,
     /// Confirm that you may load this address outside this machine and its networks
     #[arg(long)]
@@ -141,6 +144,7 @@ Examples:
   throng run scenario.yaml --open
   throng run scenario.yaml --metrics 9464
   throng run scenario.yaml --trace-user 3
+  throng run scenario.yaml --target wss://127.0.0.1:9160/chat --tls-keylog keys.log
   throng run scenario.yaml --bus nats://10.0.0.1:4222 --agents all
 
 While it runs: throng ctl start 100 | stop 50 | pause | resume | shutdown, with --pid N of

@@ -55,7 +55,7 @@ impl LoadControl {
             Verb::Resume => load.steer(Steering::Resume),
             Verb::Drain => self.recording.stop("throng ctl drain"),
             Verb::Shutdown => self.interrupt.request(self.by),
-            Verb::Count | Verb::Snapshot | Verb::Inspect | Verb::Who => {}
+            Verb::Count | Verb::Snapshot | Verb::Inspect | Verb::Reload | Verb::Who => {}
         }
         before
     }

@@ -1,6 +1,7 @@
 //! Resolves the flags into a plan, or refuses the run with the reason.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use throng_doctor::preflight::Preflight;
 use throng_import::FidelityReport;
@@ -13,6 +14,7 @@ use throng_run::{permission, run_preflight};
 
 use super::flags::Run;
 use super::{outputs, preflight, sources};
+use crate::key_log::KeyLog;
 use crate::scenario_file::{ScenarioFile, ScenarioFileError};
 use crate::scenario_warning::ScenarioWarning;
 use crate::{Failure, output};
@@ -32,6 +34,8 @@ pub(super) struct RunPlan {
     pub(super) fidelity: Option<FidelityReport>,
     /// The check of this machine's limits.
     pub(super) preflight: Preflight,
+    /// The file of the connections' secrets. It is whole when this is dropped.
+    pub(super) key_log: Option<Arc<KeyLog>>,
 }
 
 impl RunPlan {
@@ -48,6 +52,8 @@ impl RunPlan {
             file.check_whole()?;
         }
         outputs::check(typed, &scenario)?;
+        let target = typed.target.as_ref().unwrap_or(&scenario.target);
+        let key_log = typed.open_key_log(target)?.map(Arc::new);
         let options = LoadOptions {
             target: typed.target.clone(),
             cores: typed.cores,
@@ -55,6 +61,7 @@ impl RunPlan {
             source_ports: typed.source_ports.clone(),
             seed: Some(typed.seed),
             driver: typed.driver.clone().unwrap_or_default(),
+            key_log: key_log.as_deref().map(KeyLog::sink),
             ..LoadOptions::default()
         };
         let load = LoadPlan::new(&scenario, &options)
@@ -76,7 +83,7 @@ impl RunPlan {
             .map(|capacity| preflight.holds().map_or(capacity, |holds| holds.min(capacity)));
         let fidelity = file.fidelity;
         let peak = typed.changes.peak();
-        Ok(Self { target, load, scenario, peak, options, header, fidelity, preflight })
+        Ok(Self { target, load, scenario, peak, options, header, fidelity, preflight, key_log })
     }
 
     /// Returns the warnings about the scenario, for JSON.
@@ -107,6 +114,17 @@ fn check_sources(options: &LoadOptions, targets: &[SocketAddr]) -> Result<(), Fa
 }
 
 impl Run {
+    /// Opens the file of secrets, if the run writes one.
+    fn open_key_log(&self, target: &Target) -> Result<Option<KeyLog>, Failure> {
+        if self.fleet.is_used() && self.key_log.is_given() {
+            return Err(Failure::new("--tls-keylog: agents write no secrets; load without them"));
+        }
+        if self.fleet.is_used() || self.dry_run {
+            return Ok(None);
+        }
+        self.key_log.open_for(target)
+    }
+
     /// Returns the failure to read a scenario, with all its mistakes, and prints each mistake as an
     /// annotation if that is wanted.
     fn no_scenario(&self, error: ScenarioFileError) -> Failure {

@@ -9,7 +9,7 @@ use throng_server::StartError;
 use throng_server::kinds::ServerProtocol;
 
 use super::Serve;
-use super::tls::TlsFacts;
+use super::tls::{self, TlsFacts};
 use crate::Failure;
 
 /// Describes where the server listens, and its limits with the reason for each.
@@ -175,6 +175,7 @@ pub(super) fn not_started(error: &StartError) -> Failure {
                 .to_owned(),
             _ => String::new(),
         },
+        StartError::Tls(error) => return tls::failure(error),
         StartError::Bus(_) => String::new(),
         StartError::Cores(_) => "\n  fewer --cores need fewer fds and threads".to_owned(),
     };

@@ -7,12 +7,14 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use throng_server::kinds::{ServerKind, ServerProtocol};
-use throng_server::{HTTP_ALPN, ServerOptions, tls_transport};
+use throng_server::{HTTP_ALPN, ServerOptions};
 use throng_tls::{
-    CertifiedPair, PemFile, SelfSigned, TicketMaster, TlsConfigError, TlsServerOptions, TlsVersion,
+    CertifiedPair, PemFile, SelfSigned, TicketKeys, TlsConfigError, TlsServerOptions, TlsVersion,
 };
 
 use crate::Failure;
+use crate::certificates::{self, CertificateFacts};
+use crate::key_log::{KeyLog, KeyLogFlag};
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct TlsFlags {
@@ -37,16 +39,26 @@ pub(super) struct TlsFlags {
     #[arg(long, value_name = "VERSION", requires = CERTIFICATE, help_heading = "TLS options",
         value_parser = PossibleValuesParser::new(["1.2", "1.3"]))]
     tls_min: Option<String>,
+    /// File of keys for the tickets by which clients resume their sessions: a line each, 48 random
+    /// bytes in Base64, the newest last; the last but one seals. Servers with the same file resume
+    /// each other's sessions [default: a random key]
+    #[arg(long, value_name = "FILE", requires = CERTIFICATE, help_heading = "TLS options",
+        conflicts_with = "tls_client_ca")]
+    tls_ticket_keys: Option<PathBuf>,
+    #[command(flatten)]
+    key_log: KeyLogFlag,
 }
 
 /// What the first lines of a server with TLS say.
 pub(super) struct TlsFacts {
-    /// The addresses of a certificate, or that it is self-signed.
-    certificate: String,
+    /// The certificates, one of them self-signed perhaps.
+    certificates: Vec<CertificateFacts>,
     /// SHA-256 of the self-signed certificate.
     fingerprint: Option<String>,
     min: TlsVersion,
     needs_client_certificate: bool,
+    /// The file of secrets. It is whole when this is dropped.
+    key_log: Option<KeyLog>,
 }
 
 impl TlsFlags {
@@ -58,31 +70,60 @@ impl TlsFlags {
     ) -> Result<Option<TlsFacts>, Failure> {
         let (pairs, fingerprint) = match self.tls_self_signed {
             true => {
-                let signed = SelfSigned::new(&names(options.listen)).map_err(failure)?;
+                let signed = SelfSigned::new(&names(options.listen));
+                let signed = signed.map_err(|error| failure(&error))?;
                 (vec![signed.pair], Some(signed.fingerprint))
             }
             false => (self.pairs()?, None),
         };
+        let key_log = self.key_log.open(!pairs.is_empty())?;
         if pairs.is_empty() {
             return Ok(None);
         }
-        let names: Vec<&str> = pairs.iter().map(|pair| pair.chain.name()).collect();
-        let certificate = names.join(", ");
+        let certificates = CertificateFacts::of(&pairs);
         let mut tls = TlsServerOptions::new(pairs);
-        if let Some(path) = &self.tls_client_ca {
-            tls.client_ca = Some(PemFile::read(path).map_err(failure)?);
-        }
+        tls.tickets = TicketKeys::random();
+        tls.key_log = key_log.as_ref().map(KeyLog::sink);
+        let mut tls = self.read_shared(tls)?;
         if self.tls_min.as_deref() == Some("1.3") {
             tls.min = TlsVersion::V13;
         }
         if kind.protocol >= ServerProtocol::WebSocket {
             tls.alpn = vec![HTTP_ALPN.to_vec()];
         }
-        tls.tickets = TicketMaster::random();
         let needs_client_certificate = tls.client_ca.is_some();
-        let facts = TlsFacts { certificate, fingerprint, min: tls.min, needs_client_certificate };
-        options.transport = Some(tls_transport(tls).map_err(failure)?);
+        let min = tls.min;
+        options.tls = Some(tls);
+        let facts = TlsFacts { certificates, fingerprint, min, needs_client_certificate, key_log };
         Ok(Some(facts))
+    }
+
+    /// Reports whether a file is named that can be read again.
+    pub(super) fn has_files(&self) -> bool {
+        let others = [&self.tls_client_ca, &self.tls_ticket_keys];
+        !self.tls_cert.is_empty() || others.iter().any(|path| path.is_some())
+    }
+
+    /// Reads all files again. What is from no file stays as it is.
+    pub(super) fn read_again(
+        &self,
+        mut tls: TlsServerOptions,
+    ) -> Result<TlsServerOptions, Failure> {
+        if !self.tls_self_signed {
+            tls.pairs = self.pairs()?;
+        }
+        self.read_shared(tls)
+    }
+
+    /// Reads the files that belong to all certificates.
+    fn read_shared(&self, mut tls: TlsServerOptions) -> Result<TlsServerOptions, Failure> {
+        if let Some(path) = &self.tls_client_ca {
+            tls.client_ca = Some(PemFile::read(path).map_err(|error| failure(&error))?);
+        }
+        if let Some(path) = &self.tls_ticket_keys {
+            tls.tickets = Some(TicketKeys::read(path).map_err(|error| failure(&error))?);
+        }
+        Ok(tls)
     }
 
     /// Reads the certificates and their keys.
@@ -94,11 +135,9 @@ impl TlsFlags {
                  key, in the same order"
             )));
         }
-        let pair = |(chain, key): (&PathBuf, &PathBuf)| {
-            Ok(CertifiedPair { chain: PemFile::read(chain)?, key: PemFile::read(key)? })
-        };
-        let pairs = self.tls_cert.iter().zip(&self.tls_key).map(pair);
-        pairs.collect::<Result<_, _>>().map_err(failure)
+        let files = self.tls_cert.iter().zip(&self.tls_key);
+        let pairs = files.map(|(chain, key)| CertifiedPair::read(chain, key));
+        pairs.collect::<Result<_, _>>().map_err(|error| failure(&error))
     }
 }
 
@@ -106,11 +145,18 @@ impl TlsFacts {
     /// Returns the facts for `--json`.
     pub(super) fn json(&self) -> Value {
         json!({
-            "certificate": self.certificate,
+            "certificates": self.certificates,
             "fingerprint_sha256": self.fingerprint,
             "min": version(self.min),
             "client_certificates": self.needs_client_certificate,
+            "key_log": self.key_log.as_ref().map(KeyLog::path),
         })
+    }
+
+    /// Returns what the user should know before the first connection.
+    pub(super) fn warnings(&self) -> impl Iterator<Item = String> {
+        let expiring = self.certificates.iter().filter_map(CertificateFacts::warning);
+        expiring.chain(self.key_log.as_ref().map(KeyLog::warning))
     }
 
     /// Returns lines for people, with a label each: what is served, and how to try it.
@@ -120,7 +166,8 @@ impl TlsFacts {
             false => "",
         };
         let from = version(self.min);
-        let mut rows = vec![("tls", format!("{}; TLS {from} or later{client}", self.certificate))];
+        let certificates = certificates::show(&self.certificates);
+        let mut rows = vec![("tls", format!("{certificates}; TLS {from} or later{client}"))];
         if let Some(fingerprint) = &self.fingerprint {
             rows.push(("sha256", fingerprint.clone()));
             let client = match kind.protocol >= ServerProtocol::WebSocket {
@@ -151,8 +198,8 @@ fn version(version: TlsVersion) -> &'static str {
 }
 
 /// Says what is wrong with a file, and what to do.
-fn failure(error: TlsConfigError) -> Failure {
-    let hint = match &error {
+pub(super) fn failure(error: &TlsConfigError) -> Failure {
+    let hint = match error {
         TlsConfigError::Unreadable { file, .. } => {
             format!("\n  `ls -l {file}` shows whether it is there and who may read it")
         }

@@ -8,16 +8,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use throng_base::Instant;
+use throng_driver::{ConnectSpec, SocketClose, SocketOptions, SourceAddress};
 use throng_engine::CoreLimits;
+use throng_measure::Operation;
 use throng_proto::{SocketTransport, TransportFactory, TransportRole, TransportStatus};
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, check};
 use throng_tls::{
-    CertifiedPair, PemFile, SelfSigned, Suite, TicketMaster, TlsClientConfig, TlsClientOptions,
+    CertifiedPair, PemFile, SelfSigned, Suite, TicketKeys, TlsClientConfig, TlsClientOptions,
     TlsServerConfig, TlsServerOptions, TlsTransport, TrustAnchors,
 };
 
-use super::pair::{Pair, Shape};
+use super::pair::{Pair, Shape, server_addr};
 
 /// Scenario of users who send more than a record at once and receive it back.
 const BULK: &str = "
@@ -29,7 +31,7 @@ user: [connect, {send: {random: 40KiB}}, {expect: {bytes: 40960, timeout: 60s}},
 fn tls(suite: Suite) -> (TransportFactory, Arc<Mutex<Vec<TlsClientConfig>>>) {
     let pair = SelfSigned::new(&["localhost".to_owned()]).unwrap().pair;
     let mut server = TlsServerOptions::new(vec![pair]);
-    (server.suites, server.tickets) = (vec![suite], TicketMaster::random());
+    (server.suites, server.tickets) = (vec![suite], TicketKeys::random());
     let mut client = TlsClientOptions::new("localhost");
     (client.suites, client.trust) = (vec![suite], TrustAnchors::Unverified);
     let configs: Arc<Mutex<Vec<TlsClientConfig>>> = Arc::default();
@@ -91,4 +93,52 @@ fn a_turn_has_work_for_four_signatures_of_ecdsa_or_for_one_of_rsa() {
     };
     let file = PemFile::new("openssl", made.stdout);
     assert_eq!(in_a_turn(CertifiedPair { chain: file.clone(), key: file }), 1);
+}
+
+/// Handshakes that are never begun, and such that drip: neither is served, and neither delays users
+/// or is kept.
+#[test]
+fn users_do_not_wait_for_a_flood_of_handshakes_that_do_not_end() {
+    const SILENT: u64 = 300;
+    const DRIPPING: u64 = 150;
+    let users = "load: [arrivals: {rate: 5/s, for: 12s}]\n\
+                 user: [connect, {send: {random: 100}}, {expect: {bytes: 100}}, close]\n";
+    check(2, |sim| {
+        let (factory, _) = tls(Suite::Tls13Aes128);
+        let mut hello = Vec::new();
+        factory.make(9).begin(TransportRole::Client, Instant::ZERO, &mut hello);
+        sim.set_transport(factory);
+        sim.set_faults(Faults::none());
+        let shape = Shape { server_cores: 2, backlog: 1_000, ..Shape::default() };
+        let pair = Pair::start(sim, AcceptTopology::Reuseport, shape, users);
+        let mut flood = sim.peers();
+        let spec = ConnectSpec {
+            target: server_addr(),
+            source: SourceAddress::Any,
+            options: SocketOptions::default(),
+        };
+        let all: Vec<_> = (0..SILENT + DRIPPING).map(|_| flood.connect(&spec).unwrap()).collect();
+        sim.run_for(Duration::from_millis(50));
+        for byte in hello.iter().take(90) {
+            for peer in &all[SILENT as usize..] {
+                flood.send_raw(peer, &[*byte]).unwrap();
+            }
+            sim.run_for(Duration::from_millis(100));
+            let server = pair.server_counters(sim);
+            assert!(server.tls_part_bytes <= DRIPPING * 90, "{server:?}");
+            assert!(server.tls_under_way <= DRIPPING + 5, "{server:?}");
+        }
+        pair.finish(sim, Duration::from_secs(120));
+        let load = pair.load_counters();
+        assert_eq!((load.users_finished, pair.errors()), (load.users_started, 0), "{load:?}");
+        assert!(load.users_started >= 50, "{load:?}");
+        for stats in pair.core_stats() {
+            let slowest = stats.times[Operation::Connect].max();
+            assert!(slowest < 50_000, "a connect of {slowest} us");
+        }
+        let server = pair.server_counters(sim);
+        assert_eq!(server.tls_handshake_timeouts, SILENT + DRIPPING);
+        assert_eq!((server.open, server.tls_under_way, server.tls_part_bytes), (0, 0, 0));
+        all.into_iter().for_each(|peer| flood.close(peer, SocketClose::Reset));
+    });
 }
