@@ -51,6 +51,11 @@ pub trait SocketTransport {
     /// Forgets a connection whose socket is closed. Its key is free.
     fn forget(&mut self, key: TransportKey);
 
+    /// Returns how many handshakes have offered to resume an earlier session.
+    fn offered(&self) -> u64 {
+        0
+    }
+
     /// Returns how many handshakes have resumed an earlier session.
     fn resumed(&self) -> u64 {
         0

@@ -14,6 +14,7 @@ mod server;
 mod validity;
 mod verify_none;
 mod versions;
+pub(crate) mod x509;
 
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;

@@ -18,6 +18,7 @@ mod open;
 mod places;
 mod post_handshake;
 mod record;
+mod seen_server;
 mod slot;
 mod suite;
 mod table;
@@ -37,6 +38,7 @@ pub use handshake::{HandshakeCause, HandshakeFailure, HandshakeReport, TlsHandsh
 pub use keys::CONN_BYTES;
 pub use open::OpenOutcome;
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
+pub use seen_server::SeenServer;
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketMaster, TicketPool};

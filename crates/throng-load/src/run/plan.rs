@@ -8,10 +8,11 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions};
 use throng_proto::TransportFactory;
+use throng_tls::SeenServer;
 
 use super::collect::Collector;
 use super::driver::LoadDriver;
-use super::tls;
+use super::tls::{self, TargetWatch};
 use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
@@ -65,6 +66,8 @@ pub struct LoadPlan {
     pub(super) options: SocketOptions,
     pub(super) driver: LoadDriver,
     pub(super) transport: Option<TransportFactory>,
+    /// What the connections see of a target over TLS.
+    pub(super) target_tls: TargetWatch,
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
@@ -148,6 +151,7 @@ impl LoadPlan {
             .map(MachineShare::cores)
             .or(options.cores)
             .unwrap_or_else(|| driver.cores_for(demand.connections, cpus));
+        let seen = SeenServer::default();
         let capacity = Capacity {
             demand,
             cores,
@@ -169,8 +173,9 @@ impl LoadPlan {
             driver: options.driver.clone(),
             transport: match &options.transport {
                 Some(transport) => Some(transport.clone()),
-                None => tls::transport(scenario)?,
+                None => tls::transport(scenario, seen.clone())?,
             },
+            target_tls: TargetWatch::new(scenario, seen),
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,

@@ -4,21 +4,26 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use throng_base::Instant;
 use throng_driver::Clock;
+use throng_measure::{RunEventKind, TargetTls, TlsOffer};
 use throng_proto::TransportFactory;
-use throng_tls::{TlsClientConfig, TlsTransport};
+use throng_tls::{SeenServer, TlsClientConfig, TlsClientOptions, TlsTransport};
 
 use super::plan::LoadError;
 use crate::scenario::Scenario;
 
 /// Returns the transport of the connections to the scenario's target; `None` if they are plain.
+/// They note in `seen` what they see of the target.
 ///
 /// # Errors
 /// The machine has no authorities to trust, or the target's name cannot be that of a certificate.
-pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>, LoadError> {
+pub(super) fn transport(
+    scenario: &Scenario,
+    seen: SeenServer,
+) -> Result<Option<TransportFactory>, LoadError> {
     if !scenario.target.is_secure {
         return Ok(None);
     }
-    let options = scenario.tls.options(&scenario.target);
+    let options = TlsClientOptions { seen, ..scenario.tls.options(&scenario.target) };
     let checked = TlsClientConfig::new(&options).map_err(|error| {
         LoadError::Options(format!("cannot reach {} over TLS: {error}", scenario.target))
     })?;
@@ -33,4 +38,42 @@ pub(super) fn transport(scenario: &Scenario) -> Result<Option<TransportFactory>,
         Box::new(TlsTransport::new(unix_at_zero).with_client(config, resume_share)) as _
     };
     Ok(Some(TransportFactory::new(make)))
+}
+
+/// What is reported of a target over TLS.
+#[derive(Clone, Debug)]
+pub(super) struct TargetWatch {
+    seen: SeenServer,
+    offer: TlsOffer,
+    reported: TargetTls,
+}
+
+impl TargetWatch {
+    /// Creates the watch of the connections of a scenario that note what they see in `seen`.
+    pub(super) fn new(scenario: &Scenario, seen: SeenServer) -> Self {
+        let options = scenario.tls.options(&scenario.target);
+        let versions = match (options.min, options.max) {
+            (min, max) if min == max => min.name().to_owned(),
+            (min, max) => format!("{} to {}", min.name(), max.name()),
+        };
+        let alpn = options.alpn.iter().map(|name| name.escape_ascii().to_string());
+        let offer = TlsOffer {
+            name: options.server_name,
+            versions,
+            alpn: alpn.collect(),
+            has_certificate: options.certificate.is_some(),
+            may_resume: scenario.tls.resume_share() > 0.0,
+        };
+        Self { seen, offer, reported: TargetTls::default() }
+    }
+
+    /// Returns what the connections have seen, if that is more than at the last call.
+    pub(super) fn event(&mut self) -> Option<RunEventKind> {
+        let seen = TargetTls { offer: self.offer.clone(), ..self.seen.facts()? };
+        if seen == self.reported {
+            return None;
+        }
+        self.reported.clone_from(&seen);
+        Some(RunEventKind::TargetTls(seen))
+    }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::client::danger::ServerCertVerifier;
-use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
+use rustls::client::{ResolvesClientCert, Resumption, Tls12Resumption, WebPkiServerVerifier};
 use rustls::pki_types::ServerName;
 use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, RootCertStore};
@@ -15,6 +15,7 @@ use super::verify_none::VerifyNone;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
+use crate::seen_server::{NotingResolver, NotingVerifier, SeenServer};
 use crate::suite::{Suite, TlsVersion};
 use crate::tickets::{PoolStore, TicketPool};
 
@@ -50,6 +51,8 @@ pub struct TlsClientOptions {
     pub tickets_max: usize,
     /// Receiver of secrets, for Wireshark.
     pub key_log: Option<KeyLogSink>,
+    /// Receives what the connections see of the server.
+    pub seen: SeenServer,
 }
 
 impl TlsClientOptions {
@@ -65,6 +68,7 @@ impl TlsClientOptions {
             alpn: Vec::new(),
             tickets_max: 4_096,
             key_log: None,
+            seen: SeenServer::default(),
         }
     }
 }
@@ -75,6 +79,7 @@ pub struct TlsClientConfig {
     pub(crate) rustls: Arc<ClientConfig>,
     pub(crate) server_name: ServerName<'static>,
     tickets: TicketPool,
+    pub(crate) seen: SeenServer,
 }
 
 impl TlsClientConfig {
@@ -101,27 +106,29 @@ impl TlsClientConfig {
                 Arc::new(NamedCertificates { authorities, named })
             }
         };
+        let seen = options.seen.clone();
+        let verifier = Arc::new(NotingVerifier { verifier, seen: seen.clone() });
         let builder = ClientConfig::builder_with_details(provider, Arc::new(StepClock))
             .with_protocol_versions(&versions(options.min, options.max, &options.suites)?)
             .map_err(refused)?
             .dangerous()
             .with_custom_certificate_verifier(verifier);
-        let mut rustls = match &options.certificate {
-            None => builder.with_no_client_auth(),
+        let resolver: Option<Arc<dyn ResolvesClientCert>> = match &options.certificate {
+            None => None,
             Some(pair) => {
                 let key = certified_key(&pair.chain, &pair.key)?;
-                builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(
-                    Arc::unwrap_or_clone(key),
-                )))
+                Some(Arc::new(SingleCertAndKey::from(Arc::unwrap_or_clone(key))))
             }
         };
+        let resolver = Arc::new(NotingResolver { resolver, seen: seen.clone() });
+        let mut rustls = builder.with_client_cert_resolver(resolver);
         let tickets = TicketPool::new(options.tickets_max);
         rustls.alpn_protocols.clone_from(&options.alpn);
         rustls.enable_secret_extraction = true;
         rustls.key_log = Arc::new(SecretCatcher { sink: options.key_log.clone() });
         rustls.resumption = Resumption::store(Arc::new(PoolStore(tickets.clone())))
             .tls12_resumption(Tls12Resumption::SessionIdOrTickets);
-        Ok(Self { rustls: Arc::new(rustls), server_name, tickets })
+        Ok(Self { rustls: Arc::new(rustls), server_name, tickets, seen })
     }
 
     /// Returns the tickets of this configuration.
