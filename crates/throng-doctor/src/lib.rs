@@ -28,6 +28,7 @@ mod progress;
 pub mod rules;
 mod run_view;
 mod steady_load;
+mod target_tls;
 mod trend;
 mod trouble_counters;
 mod two_modes;

@@ -17,7 +17,11 @@ mod answers_missing;
 mod answers_repeated;
 mod answers_unasked;
 mod backlog_clamped;
+mod certificate_expired;
+mod certificate_issuer;
+mod certificate_name;
 mod cgroup_throttled;
+mod client_certificate;
 mod close_code;
 mod close_times;
 mod connections_max_reached;
@@ -32,6 +36,7 @@ mod fds_exhausted;
 mod gap_per_user;
 mod generator_saturated;
 mod half_open;
+mod handshakes_cut;
 mod handshakes_refused;
 mod hot_core;
 mod http_statuses;
@@ -51,12 +56,14 @@ mod never_answers;
 mod newest_first;
 mod not_http;
 mod orphans_aborted;
+mod plain_at_tls_port;
 mod port_conflict;
 mod ports_exhausted;
 mod proxy_saturated;
 mod rate_limited;
 mod retransmission;
 mod retransmits;
+mod rsa_certificate;
 mod rule;
 mod server_at_capacity;
 mod server_closes_early;
@@ -66,6 +73,7 @@ mod server_restarted;
 mod server_slow;
 mod server_stalled;
 mod serves_only_some;
+mod sessions_not_resumed;
 mod slow_consumers;
 mod slow_instance;
 mod softnet_drops;
@@ -73,7 +81,11 @@ mod syn_queue_overflow;
 mod tcp_hash_crowded;
 mod tcp_memory_pressure;
 mod time_wait_exhausted;
+mod tls_apart;
+mod tls_at_plain_port;
 mod tls_fails;
+mod tls_failures;
+mod tls_truncated;
 mod turns_missed;
 mod wrong_answers;
 
@@ -109,8 +121,16 @@ pub const RULES: &[Rule] = &[
     accept_queue_overflow::RULE,
     syn_queue_overflow::RULE,
     softnet_drops::RULE,
+    plain_at_tls_port::RULE,
     not_http::RULE,
+    tls_at_plain_port::RULE,
+    certificate_expired::RULE,
+    certificate_name::RULE,
+    certificate_issuer::RULE,
+    tls_apart::RULE,
+    client_certificate::RULE,
     tls_fails::RULE,
+    handshakes_cut::RULE,
     rate_limited::RULE,
     handshakes_refused::RULE,
     http_statuses::RULE,
@@ -142,6 +162,9 @@ pub const RULES: &[Rule] = &[
     time_wait_exhausted::RULE,
     tcp_hash_crowded::RULE,
     memory_grows::RULE,
+    rsa_certificate::RULE,
+    sessions_not_resumed::RULE,
+    tls_truncated::RULE,
 ];
 
 #[cfg(test)]

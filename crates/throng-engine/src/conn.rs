@@ -6,6 +6,7 @@ use throng_base::{Instant, Key};
 use throng_driver::{
     ConnectSpec, CoreId, CoreLink, Driver, MailboxFull, MessagePriority, SocketClose,
 };
+use throng_proto::TransportStatus;
 
 use crate::actions::Actions;
 use crate::arrival::Arrival;
@@ -89,6 +90,19 @@ impl<'a, D: Driver, A: App<D>> Conn<'a, D, A> {
         if let SocketState::Opening(_, handshake) = &mut self.entry.socket {
             handshake.client = client;
         }
+    }
+
+    /// Reports whether the peer has ended the connection without the transport's word for it.
+    /// Something between may have cut what it sent.
+    pub fn is_truncated(&self) -> bool {
+        let layer = match &self.entry.socket {
+            SocketState::Open(_, layer) => layer,
+            SocketState::Blocked(_, queue) => &queue.layer,
+            _ => return false,
+        };
+        let transport = layer.key.zip(self.io.transport.as_ref());
+        let status = transport.map(|(key, context)| context.transport.status(key));
+        self.entry.peer_finished && status.is_some_and(|it| it != TransportStatus::Finished)
     }
 
     /// Returns the app's state of this connection.

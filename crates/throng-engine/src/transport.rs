@@ -27,6 +27,8 @@ pub struct TransportCounters {
     pub handshakes: u64,
     /// Handshakes after which the connection was open.
     pub opened: u64,
+    /// Handshakes that offered to resume an earlier session.
+    pub offered: u64,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
     /// Connections closed because their handshake exceeded `handshake_timeout`.
@@ -86,6 +88,7 @@ impl TransportContext {
     /// Returns the counters, gauges included.
     pub(crate) fn counters(&self) -> TransportCounters {
         TransportCounters {
+            offered: self.transport.offered(),
             under_way: self.handshakes.under_way,
             part_bytes: self.parts.held.used_bytes(),
             ..self.counters

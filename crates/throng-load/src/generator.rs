@@ -329,6 +329,7 @@ impl Generator {
         stats.counters.messages_unfinished = self.held.messages() as u64;
         stats.counters.held_bytes = self.held.used_bytes() as u64;
         stats.counters.held_refused = self.held.refused();
+        stats.counters.tls_offered = cx.transport_counters().offered;
         stats.phase = match self.run.phase {
             RunPhase::Leaving => self.starts.phase_count(),
             RunPhase::Running | RunPhase::Finishing(_) => self.starts.phase_at(cx.now()),
@@ -478,6 +479,8 @@ impl<D: GeneratorDriver> App<D> for Generator {
     }
 
     fn finished(&mut self, conn: &mut Conn<'_, D, Self>) {
+        let is_cut = conn.is_truncated() && conn.state().needs_connection();
+        self.stats.counters.tls_truncated += u64::from(is_cut);
         self.step(conn, Input::PeerFinished);
     }
 

@@ -1,5 +1,6 @@
 //! A run of the generator: its plan, start, control and measurements.
 
+mod client_keys;
 mod collect;
 mod driver;
 mod first_errors;

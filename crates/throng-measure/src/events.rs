@@ -8,7 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use throng_base::units::{brief_micros, plural};
 
-use crate::{ErrorExchange, Limit};
+use crate::{ErrorExchange, Limit, TargetTls};
 
 /// The beginning of the reason of [`RunEventKind::ServerLost`] when the server's process still
 /// exists.
@@ -188,6 +188,9 @@ pub enum RunEventKind {
     /// The first error of this kind, with the exchange that it ended. The meaning depends on the
     /// kind.
     FirstError(ErrorExchange),
+    /// The first handshakes over TLS show more of the target: its certificate, what was agreed, the
+    /// first failure. No action is needed.
+    TargetTls(TargetTls),
     /// The stream of facts about the server (`throng doctor --watch --listen`) ended or fell
     /// silent. The run goes on without them and reconnects each second. Look at the server's host
     /// and the path to it.
@@ -417,6 +420,7 @@ impl RunEventKind {
                 format!("the run file is written again; {lines_lost} {lines} missing")
             }
             Self::FirstError(exchange) => exchange.to_string(),
+            Self::TargetTls(seen) => seen.to_string(),
             Self::UserLimit { users_max } => {
                 format!("the generator is full with {users_max} users and starts no more")
             }

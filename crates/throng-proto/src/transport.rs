@@ -66,6 +66,11 @@ pub trait SocketTransport {
         let _ = config;
         false
     }
+
+    /// Returns how many handshakes have offered to resume an earlier session.
+    fn offered(&self) -> u64 {
+        0
+    }
 }
 
 /// Role of this process in a handshake.

@@ -10,9 +10,10 @@ mod pem;
 #[cfg(feature = "self-signed")]
 pub(crate) mod self_signed;
 mod server;
-mod server_verifier;
+pub(crate) mod server_verifier;
 mod validity;
 mod versions;
+pub(crate) mod x509;
 
 pub(crate) use certificate::certified_key;
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};

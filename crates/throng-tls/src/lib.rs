@@ -20,6 +20,7 @@ mod open;
 mod places;
 mod post_handshake;
 mod record;
+mod seen_server;
 mod slot;
 mod suite;
 mod table;
@@ -46,6 +47,7 @@ pub use handshake::{
 pub use keys::CONN_BYTES;
 pub use open::OpenOutcome;
 pub use record::{PLAINTEXT_BYTES_MAX, RECORD_BYTES_MAX};
+pub use seen_server::SeenServer;
 pub use suite::{Suite, TlsVersion};
 pub use table::{TlsKey, TlsStatus, TlsTable};
 pub use tickets::{TicketKeys, TicketPool};

@@ -11,6 +11,16 @@ pub enum TlsVersion {
     V13,
 }
 
+impl TlsVersion {
+    /// Returns the number: `1.3`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::V12 => "1.2",
+            Self::V13 => "1.3",
+        }
+    }
+}
+
 /// Version and cipher of a connection. How keys and certificates were agreed does not matter here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -46,6 +56,15 @@ impl Suite {
         match self {
             Self::Tls13Aes128 | Self::Tls13Aes256 | Self::Tls13ChaCha20 => TlsVersion::V13,
             Self::Tls12Aes128 | Self::Tls12Aes256 | Self::Tls12ChaCha20 => TlsVersion::V12,
+        }
+    }
+
+    /// Returns the name of the cipher, without that of the version: `AES-128-GCM`.
+    pub const fn cipher_name(self) -> &'static str {
+        match self {
+            Self::Tls13Aes128 | Self::Tls12Aes128 => "AES-128-GCM",
+            Self::Tls13Aes256 | Self::Tls12Aes256 => "AES-256-GCM",
+            Self::Tls13ChaCha20 | Self::Tls12ChaCha20 => "ChaCha20-Poly1305",
         }
     }
 

@@ -47,6 +47,8 @@ struct SessionOffers {
     share: f64,
     /// Offers that are due, less than two.
     due: f64,
+    /// Offers so far.
+    offered: u64,
 }
 
 impl SessionOffers {
@@ -56,6 +58,7 @@ impl SessionOffers {
         self.due = (self.due + self.share).min(2.0 - f64::EPSILON);
         let offers = has_session && self.due >= 1.0;
         self.due -= f64::from(u8::from(offers));
+        self.offered += u64::from(offers);
         offers
     }
 }
@@ -83,7 +86,7 @@ impl TlsTransport {
     /// there is one.
     #[must_use]
     pub fn with_client(mut self, config: TlsClientConfig, share: f64) -> Self {
-        self.client = Some((config, SessionOffers { share, due: 0.0 }));
+        self.client = Some((config, SessionOffers { share, due: 0.0, offered: 0 }));
         self
     }
 
@@ -143,6 +146,14 @@ impl SocketTransport for TlsTransport {
         out: &mut Vec<u8>,
     ) -> OpenedRecords {
         let opened = self.table.open(TlsKey(key.0), now, input, out);
+        if let Some((config, _)) = &self.client {
+            if let Some(established) = &opened.established {
+                config.seen.note_agreed(established);
+            }
+            if let TlsStatus::Failed(error) = self.table.status(TlsKey(key.0)) {
+                config.seen.note_failure(error);
+            }
+        }
         if opened.plain_bytes == 0
             && self.server.is_some()
             && let TlsStatus::Failed(TlsError::NotTls(begin)) = self.table.status(TlsKey(key.0))
@@ -200,6 +211,10 @@ impl SocketTransport for TlsTransport {
             _ => false,
         }
     }
+
+    fn offered(&self) -> u64 {
+        self.client.as_ref().map_or(0, |(_, offers)| offers.offered)
+    }
 }
 
 /// Reports whether the first bytes of a client are those of an HTTP request.
@@ -231,7 +246,7 @@ mod tests {
     #[test]
     fn the_share_of_connections_offers_a_session_and_one_that_was_missing_is_made_up_for() {
         let offers = |share: f64, connections: u32| {
-            let mut offers = SessionOffers { share, due: 0.0 };
+            let mut offers = SessionOffers { share, due: 0.0, offered: 0 };
             (0..connections).filter(|number| offers.next(*number > 0)).count()
         };
         assert_eq!([0.0, 0.25, 0.8, 1.0].map(|share| offers(share, 100)), [0, 25, 80, 99]);

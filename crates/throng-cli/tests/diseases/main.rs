@@ -14,8 +14,8 @@
 //! 1. Give a server of `servers/` the fault, or add a server. It writes its port as the first line
 //!    of its output, and ends with its standard input.
 //! 2. Add a [`Cause`] to `DISEASES` of its group ([`series`], [`refusals`], [`requests`],
-//!    [`places`], [`processes`], [`users`]): its name, its description, the id of the finding that
-//!    must come first, and words that it must say. A run takes 6 to 8 seconds.
+//!    [`places`], [`processes`], [`users`], [`tls`]): its name, its description, the id of the
+//!    finding that must come first, and words that it must say. A run takes 6 to 8 seconds.
 //! 3. Run it alone: `make test ONLY=name_of_it`; a part of the name is enough. The run files stay
 //!    in `target/tmp/diseases/`, for `throng report`.
 //! 4. Write the new matrix: `THRONG_WRITE_MATRIX=1 make test ONLY=diseases`.
@@ -23,12 +23,14 @@
 #[path = "../causes/mod.rs"]
 #[allow(dead_code, reason = "walls use the rest of it")]
 mod causes;
+mod certificates;
 mod places;
 mod processes;
 mod refusals;
 mod requests;
 mod series;
 mod servers;
+mod tls;
 mod users;
 
 use causes::{Cause, Kind, Provoked, machine, stage};
@@ -47,6 +49,7 @@ static DISEASES: Kind = Kind {
         places::DISEASES,
         processes::DISEASES,
         users::DISEASES,
+        tls::DISEASES,
     ],
 };
 

@@ -1,10 +1,10 @@
 //! Foreign servers, each a program of its own.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::stage::Stage;
+use super::stage::{Stage, until};
 
 /// Starts a script of `servers/` with Python, and returns the address at which it listens.
 ///
@@ -32,6 +32,36 @@ pub(crate) fn node(stage: &mut Stage, script: &str, args: &[&str]) -> Result<Soc
         return Err("the npm packages are not installed: run `make clients`".to_owned());
     }
     Ok(start(stage, "node", script, args))
+}
+
+/// Starts nginx with this configuration, which listens at port 8443, and returns its address.
+///
+/// # Errors
+/// nginx is missing.
+pub(crate) fn nginx(stage: &mut Stage, configuration: &str) -> Result<SocketAddr, String> {
+    std::fs::write(stage.path("nginx.conf"), configuration).unwrap();
+    at_port(stage, "nginx", "nginx -p . -c nginx.conf", 8_443)
+}
+
+/// Starts a program by lines of shell in the folder of the stage, and returns its address at this
+/// port, when it listens there.
+///
+/// # Errors
+/// The program is missing.
+pub(crate) fn at_port(
+    stage: &mut Stage,
+    program: &str,
+    lines: &str,
+    port: u16,
+) -> Result<SocketAddr, String> {
+    stage
+        .at_server(&format!("command -v {program}"))
+        .map_err(|_| format!("`{program}` is not installed"))?;
+    let folder = stage.path("");
+    stage.beside_load(&format!("cd {} && exec {lines}", folder.display()));
+    let addr = SocketAddr::from(([127, 0, 0, 1], port));
+    until("a listener", || TcpStream::connect(addr).is_ok());
+    Ok(addr)
 }
 
 fn start(stage: &mut Stage, program: &str, script: &str, args: &[&str]) -> SocketAddr {

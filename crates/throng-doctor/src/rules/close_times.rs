@@ -42,6 +42,13 @@ impl CloseTimes {
         }
     }
 
+    /// Returns the time, in milliseconds.
+    pub(super) const fn millis(self) -> u64 {
+        match self {
+            Self::Idle(ms) | Self::Age(ms) | Self::IdleOrAge(ms) => ms,
+        }
+    }
+
     /// Describes it as a part of a sentence.
     pub(super) fn describe(self) -> String {
         match self {

@@ -2,7 +2,8 @@
 
 use throng_measure::runfile::{RunEnd, RunFile, RunHeader};
 use throng_measure::{
-    AnswerGap, Finding, Interval, LoadInterval, Metric, Operation, ProcessMetric,
+    AnswerGap, CertificateFacts, ErrorKind, Finding, Interval, LoadInterval, Metric, Operation,
+    ProcessMetric, RunEvent, RunEventKind, TargetTls, TlsFailure, TlsOffer,
 };
 use throng_report::Summary;
 
@@ -57,6 +58,51 @@ impl Run {
             });
         }
         run
+    }
+
+    /// Returns a quiet run over TLS, whose handshakes show a certificate that `change` changes.
+    pub(crate) fn over_tls(change: impl Fn(&mut CertificateFacts)) -> Self {
+        let mut certificate = CertificateFacts {
+            subject: "CN=chat.example".into(),
+            issuer: "CN=R11".into(),
+            last_issuer: "CN=R11".into(),
+            names: vec!["chat.example".into()],
+            key: "ECDSA P-256".into(),
+            valid_until_s: 90 * 86_400,
+            chain: 2,
+            ..CertificateFacts::default()
+        };
+        change(&mut certificate);
+        let offer = TlsOffer {
+            name: "chat.example".into(),
+            versions: "1.2 to 1.3".into(),
+            alpn: vec!["http/1.1".into()],
+            has_certificate: false,
+            may_resume: true,
+        };
+        let seen = TargetTls { offer, certificate: Some(certificate), ..TargetTls::default() };
+        let mut run = Self::quiet();
+        run.header.target = "wss://chat.example:443".into();
+        run.intervals[1].events.push(RunEvent::new(1_000, RunEventKind::TargetTls(seen)));
+        run
+    }
+
+    /// Returns such a run of which twenty handshakes fail each second in this way.
+    pub(crate) fn failing_tls(kind: ErrorKind, change: impl Fn(&mut CertificateFacts)) -> Self {
+        let run = Self::over_tls(change);
+        let run = run.loaded(move |load, second| load.connect_failed.add(kind, 20 * second));
+        run.seen_over_tls(|seen| seen.failure = Some(TlsFailure::default()))
+    }
+
+    /// Changes what the handshakes show.
+    pub(crate) fn seen_over_tls(mut self, change: impl Fn(&mut TargetTls)) -> Self {
+        let events = self.intervals.iter_mut().flat_map(|interval| &mut interval.events);
+        for event in events {
+            if let RunEventKind::TargetTls(seen) = &mut event.kind {
+                change(seen);
+            }
+        }
+        self
     }
 
     /// Returns a run with an idle server that answers no user from 4 s on, for `ms` milliseconds.

@@ -178,6 +178,11 @@ impl Reason {
         let (what, remedy) = match kind {
             Some(ThreadKind::ErlangScheduler) => ("one Erlang process has the work", ONE_PROCESS),
             Some(ThreadKind::Compiler) => ("it still compiles what runs often", WARM_UP),
+            _ if let Some(per_s) = handshakes_per_s(run, hot) => {
+                let made = format!("{who}all of its {} TLS handshakes a second", count(per_s));
+                let what = format!("{made} are made there, and nearly nothing else");
+                return Self { what, remedy: MORE_HANDSHAKES.to_owned() };
+            }
             _ if threads == 1 => ("it has one thread", MORE_LOOPS),
             _ => {
                 let what = format!("{who}the rest of its {threads} threads had little to do");
@@ -190,6 +195,29 @@ impl Reason {
 
 const MORE_LOOPS: &str = "add processes or event loops on the same port (workers, SO_REUSEPORT), \
                           or move work out of that thread";
+
+const MORE_HANDSHAKES: &str = "add processes or event loops on the same port (nginx \
+                               worker_processes auto, Node cluster, SO_REUSEPORT); let sessions \
+                               resume (the same ticket keys everywhere); use an ECDSA key";
+
+/// Returns the handshakes of TLS a second in these intervals, if they are many, and users do hardly
+/// anything else.
+fn handshakes_per_s(run: &RunView<'_>, hot: &[CpuUse]) -> Option<f64> {
+    let is_hot = |at_ms: u64| hot.iter().any(|used| used.at_ms == at_ms);
+    let steps = run.steps().filter(|(_, now)| is_hot(now.interval.at_ms));
+    let (mut handshakes, mut requests, mut ms) = (0, 0, 0);
+    for (before, now) in steps {
+        let grown = now.load()?.counters.since(&before.load()?.counters);
+        handshakes += grown.tls_ok - grown.tls_resumed.min(grown.tls_ok);
+        requests += grown.requests_begun();
+        ms += now.interval.span_ms;
+    }
+    let per_s = handshakes as f64 * 1_000.0 / ms.max(1) as f64;
+    (per_s >= HANDSHAKES_PER_S_MIN && requests <= handshakes * 2).then_some(per_s)
+}
+
+/// The fewest handshakes a second that can fill a thread.
+const HANDSHAKES_PER_S_MIN: f64 = 20.0;
 
 const ONE_PROCESS: &str = "find the process with the longest queue of messages (observer, \
                            process_info), and split its work: all of its callers wait for it";
@@ -310,6 +338,27 @@ mod tests {
             "of java; it still compiles what runs often",
             "warm up",
         );
+    }
+
+    #[test]
+    fn handshakes_of_tls_that_fill_a_thread_are_named() {
+        let shaking = |requests: u64| {
+            hot_thread("node", "node", true).loaded(move |load, second| {
+                load.counters.tls_ok = 300 * second;
+                load.counters.messages_sent = requests * second;
+                load.counters.messages_answered = requests * second;
+            })
+        };
+        let found = shaking(300).speaks(&RULE);
+        assert!(
+            found.first_sentence().ends_with(
+                "the main thread of node; all of its 300 TLS handshakes a second are made there, \
+                 and nearly nothing else"
+            ),
+            "{found}"
+        );
+        assert!(found.remedy.contains("worker_processes auto"), "{found}");
+        assert!(!shaking(3_000).speaks(&RULE).text.contains("TLS"));
     }
 
     #[test]

@@ -16,8 +16,9 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let refused = run.connect_failures(KIND)?;
     let first = FirstError::of(run, KIND)?;
     let fault = first.answer_fault?;
-    // A server that has ever consented to an upgrade speaks HTTP.
-    if fault.is_http || run.summary.connect.ok > 0 {
+    // A server that has ever consented to an upgrade speaks HTTP. TLS has a rule of its own.
+    let is_tls = fault.protocol == Some(SpokenProtocol::Tls);
+    if fault.is_http || is_tls || run.summary.connect.ok > 0 {
         return None;
     }
     let got = first.got.strip_suffix(&format!(": {}", fault.reason)).unwrap_or(first.got);
@@ -47,11 +48,6 @@ struct Spoken {
 
 /// Protocols that listen where people look for a WebSocket.
 const SPOKEN: &[Spoken] = &[
-    Spoken {
-        protocol: SpokenProtocol::Tls,
-        who: "TLS",
-        remedy: "the target is plain: begin it with wss:// (https://, tls://)",
-    },
     Spoken {
         protocol: SpokenProtocol::Ssh,
         who: "an SSH server",
@@ -115,9 +111,6 @@ mod tests {
              (as Redis or a mail server does)"
         );
         redis.check_all(&["not_http"]);
-        let tls = answering("15 03 01 00 02 02 46", &[0x15, 3, 1, 0, 2, 2, 0x46], 0);
-        let tls = tls.speaks(&RULE);
-        assert!(tls.text.contains("15 03 01 00 02 02 46 (TLS)"), "{tls}");
         let other = answering("`hello: you\\n`", b"hello: you\n", 0).speaks(&RULE);
         assert!(other.text.contains("it answered `hello: you\\n`."), "{other}");
     }
@@ -126,5 +119,7 @@ mod tests {
     fn a_server_that_speaks_http_is_none() {
         answering("`HTTP/1.1 101`", b"HTTP/1.1 101", 0).is_silent(&RULE);
         answering("`garbage`", b"garbage", 5).is_silent(&RULE);
+        // Another rule names a port that speaks TLS.
+        answering("15 03 01 00 02 02 46", &[0x15, 3, 1, 0, 2, 2, 0x46], 0).is_silent(&RULE);
     }
 }

@@ -245,7 +245,7 @@ impl FollowedConnection {
 const FOLLOWED_MAX: usize = 256;
 
 /// Closes of followed connections that a core reports in an interval.
-const EARLY_CLOSES_MAX: usize = 16;
+pub(super) const EARLY_CLOSES_MAX: usize = 16;
 
 /// Answers that a followed connection remembers.
 const ANSWERS_MAX: usize = 8;

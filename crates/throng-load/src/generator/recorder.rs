@@ -1,7 +1,7 @@
 //! Recorder of what the users of one core count and measure.
 
 use throng_base::Instant;
-use throng_measure::{ErrorExchange, Histogram, Operation, OperationInterval};
+use throng_measure::{EarlyClose, ErrorExchange, Histogram, Operation, OperationInterval};
 
 use super::core_stats::CoreStats;
 use super::error_facts::{reader_line, with_facts};
@@ -10,6 +10,7 @@ use super::error_samples::{
     ErrorPlace, ErrorSamples, describe_close, describe_connect_failure, describe_error,
     describe_reason, describe_sample,
 };
+use super::followed::EARLY_CLOSES_MAX;
 use crate::program::{IncomingMessage, Op, VariableScope};
 use crate::protocols::http::request::HttpDifference;
 use crate::user::{
@@ -51,6 +52,7 @@ impl Recorder<'_> {
                 self.http_answered(status, difference, from, timing);
             }
             Record::ConnectFailed { why, is_upgrade } => self.connect_failed(why, is_upgrade),
+            Record::HandshakeCut { why, from } => self.handshake_cut(why, from),
             Record::ConnectRefused => stats.incidents.connect_refused(now),
             Record::ConnectionLost => stats.incidents.count_lost_connection(now),
             Record::PeerClosed { code, reason } => self.peer_closed(code, reason),
@@ -150,6 +152,16 @@ impl Recorder<'_> {
         self.note_error(ErrorName::Connect(why), |place| {
             describe_connect_failure(place, why, is_upgrade)
         });
+    }
+
+    /// Keeps the age of a connection that ended during the handshake of TLS.
+    fn handshake_cut(&mut self, why: ConnectFailure, from: Instant) {
+        let open_ms = self.now.micros_since(from) / 1000;
+        if self.stats.early_closes.len() < EARLY_CLOSES_MAX {
+            let error = why.to_string();
+            let close = EarlyClose { error, open_ms, idle_ms: open_ms, idle_ms_before: 0 };
+            self.stats.early_closes.push(close);
+        }
     }
 
     fn peer_closed(&mut self, code: Option<u16>, reason: &str) {

@@ -25,6 +25,9 @@ pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8], excerpt: Excer
     if page.contains("type=\"password\"") || page.contains("type=password") {
         text += "\r\nform: password";
     }
+    if TLS_PAGES.iter().any(|words| page.contains(words)) {
+        text += "\r\nport: tls";
+    }
     excerpt.head(text.as_bytes())
 }
 
@@ -40,6 +43,15 @@ fn title<'a>(body: &'a str, page: &str) -> Option<&'a str> {
 
 /// Fields that say why an upgrade was refused, the most telling first: the text is cut.
 const FIELDS: [&str; 5] = ["location", "retry-after", "www-authenticate", "content-type", "server"];
+
+/// What servers say, in lower case, to clients that speak HTTP plainly to a port that speaks TLS:
+/// nginx, Apache, Go and throng.
+const TLS_PAGES: [&str; 4] = [
+    "plain http request was sent to https port",
+    "speaking plain http to an ssl-enabled server port",
+    "client sent an http request to an https server",
+    "this port speaks tls",
+];
 
 /// Characters of a field that are kept.
 const FIELD_CHARS_MAX: usize = 100;
@@ -79,6 +91,13 @@ mod tests {
             "content-type: text/html\r\n\r\n",
             page,
             "`HTTP/1.1 200\\r\\ncontent-type: text/html\\r\\ntitle: Sign in\\r\\nform: password`",
+        );
+        let page_of_tls = "<center>The plain HTTP request was sent to HTTPS port</center>";
+        check(
+            400,
+            "server: nginx\r\n\r\n",
+            page_of_tls,
+            "`HTTP/1.1 400\\r\\nserver: nginx\\r\\nport: tls`",
         );
         for cut in 0..page.len() {
             let answer = Response { status: 200, headers: Headers::new("") };

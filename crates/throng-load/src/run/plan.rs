@@ -8,11 +8,11 @@ use std::time::Duration;
 use throng_base::Instant;
 use throng_driver::{Errno, SocketOptions};
 use throng_proto::TransportFactory;
-use throng_tls::KeyLogSink;
+use throng_tls::{KeyLogSink, SeenServer};
 
 use super::collect::Collector;
 use super::driver::LoadDriver;
-use super::tls;
+use super::tls::{self, TargetWatch};
 use crate::capacity::{Capacity, Demand, loopback_sources};
 use crate::generator::TraceOptions;
 use crate::held::{held_bytes_max, most_held};
@@ -70,6 +70,8 @@ pub struct LoadPlan {
     pub(super) transport: Option<TransportFactory>,
     /// Share of the connects over TLS that offer a session; `None` if they are plain.
     resume: Option<f64>,
+    /// What the connections see of a target over TLS.
+    pub(super) target_tls: TargetWatch,
     pub(super) seed: u64,
     /// Number of the first user.
     pub(super) first_user: u64,
@@ -153,6 +155,7 @@ impl LoadPlan {
             .map(MachineShare::cores)
             .or(options.cores)
             .unwrap_or_else(|| driver.cores_for(demand.connections, cpus));
+        let seen = SeenServer::default();
         let capacity = Capacity {
             demand,
             cores,
@@ -174,9 +177,10 @@ impl LoadPlan {
             driver: options.driver.clone(),
             transport: match &options.transport {
                 Some(transport) => Some(transport.clone()),
-                None => tls::transport(scenario, options.key_log.clone())?,
+                None => tls::transport(scenario, options.key_log.clone(), seen.clone())?,
             },
             resume: scenario.target.is_secure.then(|| scenario.tls.resume_share()),
+            target_tls: TargetWatch::new(scenario, seen),
             seed: options.seed.unwrap_or(1),
             first_user: 0,
             share: options.share,

@@ -12,6 +12,7 @@ use throng_measure::{LoadInterval, RunEventKind};
 use super::collect::Collector;
 use super::plan::{LoadError, LoadPlan};
 use super::shortages::Shortages;
+use super::tls::TargetWatch;
 use crate::cues::Cues;
 use crate::generator::{CoreStats, GeneratorConfig, GeneratorMessage};
 use crate::peers::{PeerMessage, PeerOrder};
@@ -27,6 +28,7 @@ pub struct RunningLoad {
     replies: Receiver<Box<CoreStats>>,
     reply: Sender<Box<CoreStats>>,
     shortages: Shortages,
+    target_tls: TargetWatch,
     rss_bytes_at_start: u64,
     /// Set by [`Self::pause`], which takes a shared reference.
     is_paused: AtomicBool,
@@ -50,6 +52,7 @@ impl RunningLoad {
         let driver = plan.capacity.driver.clone();
         let shortages =
             Shortages::new(driver, &plan.sources, &plan.targets, cores, process::sysctl);
+        let target_tls = plan.target_tls;
         let (peers, peer_messages) = mpsc::channel();
         let share = plan.share;
         let config = Arc::new(GeneratorConfig {
@@ -84,6 +87,7 @@ impl RunningLoad {
             replies,
             reply,
             shortages,
+            target_tls,
             rss_bytes_at_start,
             is_paused: AtomicBool::new(false),
             share,
@@ -131,13 +135,14 @@ impl RunningLoad {
     }
 
     /// Returns what happened since the last call, as of the last [`Self::snapshot`]: exhausted
-    /// resources and first errors.
+    /// resources, first errors, and what the target has shown over TLS.
     pub fn events(&mut self) -> Vec<RunEventKind> {
         let cores = self.collector.latest().enumerate();
         let shortages = cores
             .flat_map(|(core, stats)| self.shortages.new_events(core, &stats.connect_failures));
         let mut events: Vec<_> = shortages.collect();
         events.extend(self.collector.first_errors());
+        events.extend(self.target_tls.event());
         events
     }
 

@@ -242,6 +242,14 @@ pub(crate) fn fail(cx: &mut UserContext<'_>, why: ConnectFailure) {
             | ConnectFailure::Errno(Errno::TIMED_OUT)
     );
     let is_upgrade = cx.user.wait() == Some(UserWait::Upgrade);
+    let is_cut = matches!(
+        why,
+        ConnectFailure::Tls(ErrorKind::TlsClosed) | ConnectFailure::Errno(Errno::CONN_RESET)
+    );
+    if is_cut && cx.user.flags.is_opening() {
+        let from = cx.user.message_from;
+        cx.record(Record::HandshakeCut { why, from });
+    }
     outcomes::fail_wait(cx, timed_out);
     cx.record(Record::ConnectFailed { why, is_upgrade });
     cx.user.set_wait(UserWait::CloseAfterFailedConnect);

@@ -34,6 +34,8 @@ pub(crate) enum Record<'a> {
     },
     /// A connect failed; `is_upgrade` if TCP was established.
     ConnectFailed { why: ConnectFailure, is_upgrade: bool },
+    /// The server ended a connection during the handshake of TLS, which began at `from`.
+    HandshakeCut { why: ConnectFailure, from: Instant },
     /// The server refused a connect (`ECONNREFUSED`).
     ConnectRefused,
     /// The server ended a connection unexpectedly.

@@ -370,6 +370,17 @@ impl User {
         matches!(self.state, UserState::Running { .. })
     }
 
+    /// Reports whether the user needs its connection: it has not closed it, and no error has.
+    /// Between two requests, either end may close it.
+    pub(crate) fn needs_connection(&self) -> bool {
+        let UserState::Running { wait, link, .. } = self.state else { return false };
+        match link {
+            Link::Connected => wait != UserWait::Close,
+            Link::OfRequests => matches!(wait, UserWait::Reply { .. }),
+            Link::Uncounted | Link::HalfClosed | Link::Faulty => false,
+        }
+    }
+
     /// Reports whether the user has a counted connection that its `connect` opened.
     pub(crate) fn is_connected(&self) -> bool {
         !matches!(self.link(), Link::Uncounted | Link::OfRequests)

@@ -66,10 +66,14 @@ counters! {
         tls_ok,
         /// The part of `tls_ok` that resumed an earlier session.
         tls_resumed,
+        /// Handshakes of TLS, begun, that offered to resume an earlier session.
+        tls_offered,
         /// Handshakes of TLS that failed, for any reason; so did their connects.
         tls_failed,
         /// Handshakes of TLS in progress when their user was stopped.
         tls_waiting,
+        /// Connections that the server ended without `close_notify` while their user had them.
+        tls_truncated,
         /// Connects of WebSockets whose connection was open and that sent their upgrade request.
         upgrades_started,
         /// Failed connects whose TCP was established.

@@ -1,8 +1,20 @@
 //! The events that the document describes.
 
-use throng_measure::RunEventKind;
+use throng_measure::{
+    CertificateFacts, RunEventKind, TargetTls, TlsAgreement, TlsFailure, TlsOffer,
+};
 
 use super::any_exchange;
+
+fn any_target_tls() -> TargetTls {
+    TargetTls {
+        offer: TlsOffer::default(),
+        certificate: Some(CertificateFacts::default()),
+        agreed: Some(TlsAgreement::default()),
+        asks_for_certificate: true,
+        failure: Some(TlsFailure::default()),
+    }
+}
 
 /// Returns one event of each kind.
 pub(crate) fn events() -> Vec<RunEventKind> {
@@ -44,6 +56,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             holder: Some(text()),
         },
         RunEventKind::FirstError(any_exchange().exchange),
+        RunEventKind::TargetTls(any_target_tls()),
         RunEventKind::FactsLost { address: text(), reason: text() },
         RunEventKind::FactsBack { address: text() },
         RunEventKind::AgentLost { agent: text(), percent: 0, from_ms: 0, reason: text() },
@@ -86,6 +99,7 @@ pub(crate) fn events() -> Vec<RunEventKind> {
             | RunEventKind::PortTaken { .. }
             | RunEventKind::ServerElsewhere { .. }
             | RunEventKind::FirstError(_)
+            | RunEventKind::TargetTls(_)
             | RunEventKind::FactsLost { .. }
             | RunEventKind::FactsBack { .. }
             | RunEventKind::AgentLost { .. }

@@ -13,6 +13,7 @@ use super::{PemFile, TlsConfigError};
 use crate::cipher::Cipher;
 use crate::client::{ClientKey, StepKey};
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
+use crate::seen_server::{NotingResolver, NotingVerifier, SeenServer};
 use crate::suite::TlsVersion;
 use crate::tickets::{PoolStore, TicketPool};
 
@@ -50,6 +51,8 @@ pub struct TlsClientOptions {
     pub keeps_newest_ticket: bool,
     /// Receiver of secrets, for Wireshark.
     pub key_log: Option<KeyLogSink>,
+    /// Receives what the connections see of the server.
+    pub seen: SeenServer,
 }
 
 impl TlsClientOptions {
@@ -66,6 +69,7 @@ impl TlsClientOptions {
             tickets_max: 4_096,
             keeps_newest_ticket: false,
             key_log: None,
+            seen: SeenServer::default(),
         }
     }
 }
@@ -76,6 +80,7 @@ pub struct TlsClientConfig {
     pub(crate) rustls: Arc<ClientConfig>,
     pub(crate) server_name: ServerName<'static>,
     tickets: TicketPool,
+    pub(crate) seen: SeenServer,
 }
 
 impl TlsClientConfig {
@@ -97,19 +102,22 @@ impl TlsClientConfig {
                 ServerVerifier::new(provider.clone(), system_roots()?, Vec::new())?
             }
         };
+        let seen = options.seen.clone();
+        let verifier = Arc::new(NotingVerifier { verifier, seen: seen.clone() });
         let builder = ClientConfig::builder_with_details(provider, Arc::new(StepClock))
             .with_protocol_versions(&versions(options.min, options.max, &options.ciphers)?)
             .map_err(refused)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier));
+            .with_custom_certificate_verifier(verifier);
         let of_all = options.certificate.as_ref().map(ClientKey::new).transpose()?;
-        let mut rustls = builder.with_client_cert_resolver(Arc::new(StepKey { of_all }));
+        let resolver = NotingResolver { resolver: StepKey { of_all }, seen: seen.clone() };
+        let mut rustls = builder.with_client_cert_resolver(Arc::new(resolver));
         let tickets = TicketPool::new(options.tickets_max, options.keeps_newest_ticket);
         rustls.alpn_protocols.clone_from(&options.alpn);
         rustls.enable_secret_extraction = true;
         rustls.key_log = Arc::new(SecretCatcher { sink: options.key_log.clone() });
         rustls.resumption = resumption(&tickets);
-        Ok(Self { rustls: Arc::new(rustls), server_name, tickets })
+        Ok(Self { rustls: Arc::new(rustls), server_name, tickets, seen })
     }
 
     /// Returns the configuration of another core, with an empty pool of tickets of its own. Nothing

@@ -13,7 +13,7 @@ use super::{TlsConfigError, validity};
 
 /// Verifier of servers. Whatever it believes, the server must have the key of its certificate.
 #[derive(Debug)]
-pub(super) struct ServerVerifier {
+pub(crate) struct ServerVerifier {
     provider: Arc<CryptoProvider>,
     /// None believes any certificate, for labs.
     trusted: Option<Trusted>,

@@ -3,23 +3,30 @@
 /// Returns the moments from which and until which a certificate is valid, in seconds of Unix;
 /// `None` if it cannot be read.
 pub(crate) fn validity(certificate: &[u8]) -> Option<(u64, u64)> {
-    let (certificate, _) = element(certificate, SEQUENCE)?;
-    let (mut rest, _) = element(certificate, SEQUENCE)?;
-    // "TBSCertificate ::= SEQUENCE { version [0], serialNumber, signature, issuer, validity"
-    if rest.first() == Some(&VERSION) {
-        (_, rest) = element(rest, VERSION)?;
-    }
-    for tag in [INTEGER, SEQUENCE, SEQUENCE] {
-        (_, rest) = element(rest, tag)?;
-    }
+    let (_, rest) = element(from_issuer(certificate)?, SEQUENCE)?;
     let (times, _) = element(rest, SEQUENCE)?;
     let (from, rest) = time(times)?;
     let (until, _) = time(rest)?;
     Some((from, until))
 }
 
+/// Returns the elements of a certificate from its issuer on: the issuer, its validity, its subject,
+/// its key, extensions.
+pub(super) fn from_issuer(certificate: &[u8]) -> Option<&[u8]> {
+    let (certificate, _) = element(certificate, SEQUENCE)?;
+    let (mut rest, _) = element(certificate, SEQUENCE)?;
+    // "TBSCertificate ::= SEQUENCE { version [0], serialNumber, signature, issuer, validity"
+    if rest.first() == Some(&VERSION) {
+        (_, rest) = element(rest, VERSION)?;
+    }
+    for tag in [INTEGER, SEQUENCE] {
+        (_, rest) = element(rest, tag)?;
+    }
+    Some(rest)
+}
+
 /// Returns the content of the first element, and what follows it.
-fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+pub(super) fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
     let [first, length, rest @ ..] = der else { return None };
     let (length, rest) = match *length {
         short @ ..0x80 => (usize::from(short), rest),
@@ -35,7 +42,7 @@ fn element(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
 }
 
 /// Returns a time, and what follows it. Up to 2049 the year has two digits.
-fn time(der: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn time(der: &[u8]) -> Option<(u64, &[u8])> {
     let is_utc = der.first() == Some(&UTC_TIME);
     let (text, rest) = element(der, if is_utc { UTC_TIME } else { GENERALIZED_TIME })?;
     let digits = text.strip_suffix(b"Z")?;
@@ -67,8 +74,8 @@ const fn days(year: i64, month: i64, day: i64) -> i64 {
     era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
-const SEQUENCE: u8 = 0x30;
-const INTEGER: u8 = 0x02;
+pub(super) const SEQUENCE: u8 = 0x30;
+pub(super) const INTEGER: u8 = 0x02;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 const VERSION: u8 = 0xa0;

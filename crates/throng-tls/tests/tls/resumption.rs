@@ -1,6 +1,6 @@
 //! Sessions that are resumed, and those that must not be.
 
-use throng_tls::{Suite, TicketKeys, TlsHandshakeKind, TlsServerConfig};
+use throng_tls::{TicketKeys, TlsHandshakeKind, TlsServerConfig};
 
 use crate::certificates::{Options, VERSIONS};
 use crate::end::{End, Ours, exchange, talk};
