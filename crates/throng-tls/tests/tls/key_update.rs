@@ -88,7 +88,7 @@ fn requests_have_one_answer_before_the_next_data() {
         client.update_keys();
         server.receive(&client.take_sent());
     }
-    assert_eq!(server.out, [], "the server is silent");
+    assert!(server.out.is_empty(), "the server is silent");
     server.write(b"data");
     assert_eq!(server.out.len(), (5 + 5 + 1 + 16) + (5 + 4 + 1 + 16), "one KeyUpdate, then data");
     server.write(b" and more");
