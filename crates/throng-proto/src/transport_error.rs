@@ -64,7 +64,8 @@ transport_errors! {
     AlertReceived = "alert_received" "the peer sent an alert";
     KeysExhausted = "keys_exhausted" "a key has sealed as many records as it may";
     NotOpen = "not_open" "the connection is not open";
-    RecordTimeout = "record_timeout" "a record arrived in part, and its rest did not follow in time";
+    RecordTimeout = "record_timeout"
+        "a record arrived in part, and its rest did not follow in time";
     RecordsHeld = "records_held" "the connections hold more parts of records than they may";
 }
 
