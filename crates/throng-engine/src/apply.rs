@@ -161,7 +161,9 @@ impl<D: Driver, A: App<D>> CoreContext<D, A> {
         // With a new key, no event of this batch reaches the entry through the old socket.
         if let Some(key) = self.table.entries.renew(key) {
             self.io.effects.push_back(Effect::Closed(key, reason));
-            self.io.failure_texts.extend(failure_text.map(|text| (key, text)));
+            if let Some(text) = failure_text {
+                self.io.failure_texts.push((key, text));
+            }
         }
     }
 

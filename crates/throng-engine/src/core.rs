@@ -365,7 +365,9 @@ impl<D: Driver, A: App<D>> Core<D, A> {
                 Effect::Close(key, reason, how) => self.cx.close_drained(key, reason, how),
                 Effect::Closed(key, reason) => {
                     self.closed(key, reason);
-                    self.cx.io.failure_texts.retain(|(of, _)| *of != key);
+                    if !self.cx.io.failure_texts.is_empty() {
+                        self.cx.io.failure_texts.retain(|(of, _)| *of != key);
+                    }
                 }
             }
         }

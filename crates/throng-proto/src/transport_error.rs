@@ -65,7 +65,8 @@ transport_errors! {
     KeysExhausted = "keys_exhausted" "a key has sealed as many records as it may";
     ClientKey = "client_key" "the certificate of this client, or its key, cannot be read";
     NotOpen = "not_open" "the connection is not open";
-    RecordTimeout = "record_timeout" "a record arrived in part, and its rest did not follow in time";
+    RecordTimeout = "record_timeout"
+        "a record arrived in part, and its rest did not follow in time";
     RecordsHeld = "records_held" "the connections hold more parts of records than they may";
 }
 

@@ -131,12 +131,13 @@ fn each_wrong_certificate_has_its_kind_of_error() {
     let user = "[connect, close]";
     let other_name = format!("{{ca: {own}, server_name: other.example}}");
     let wrong_name = run(&target, &other_name, user);
-    assert_all_fail(&wrong_name, ErrorKind::TlsWrongName);
+    let kind = ErrorKind::TlsWrongName;
+    assert_all_fail(&wrong_name, kind);
     // The first error of the kind says which name was asked for.
     let [RunEventKind::FirstError(first)] = &wrong_name.events[..] else {
         panic!("{:?}", wrong_name.events)
     };
-    assert_eq!((&*first.kind, &*first.expected), ("tls_wrong_name", "a handshake of TLS"));
+    assert_eq!((&*first.kind, &*first.expected), (kind.name(), "a handshake of TLS"));
     assert!(first.got.contains("not valid for name \"other.example\""), "{first}");
     let other_ca = format!("{{ca: {}}}", other.path("cert.pem"));
     assert_all_fail(&run(&target, &other_ca, user), ErrorKind::TlsUnknownIssuer);
