@@ -5,6 +5,7 @@
 
 mod certificate;
 mod client;
+mod client_key;
 mod error;
 mod named_certificate;
 mod pem;
@@ -15,7 +16,6 @@ mod validity;
 mod verify_none;
 mod versions;
 
-pub(crate) use certificate::certified_key;
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;
 pub use pem::PemFile;

@@ -7,13 +7,14 @@ use rustls::client::{Resumption, Tls12Resumption, WebPkiServerVerifier};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::client_key::StepKey;
 use super::named_certificate::NamedCertificates;
 use super::server::{CertifiedPair, refused, roots};
 use super::verify_none::VerifyNone;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
 use crate::cipher::Cipher;
-use crate::client::{ClientKey, StepKey};
+use crate::client::ClientKey;
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
 use crate::suite::TlsVersion;
 use crate::tickets::{PoolStore, TicketPool};
