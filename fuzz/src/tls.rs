@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use throng_base::Instant;
 use throng_tls::{
-    SelfSigned, Suite, TicketKeys, TlsClientConfig, TlsClientOptions, TlsKey, TlsServerConfig,
-    TlsServerOptions, TlsStatus, TlsTable, TrustAnchors,
+    Cipher, SelfSigned, Suite, TicketKeys, TlsClientConfig, TlsClientOptions, TlsKey,
+    TlsServerConfig, TlsServerOptions, TlsStatus, TlsTable, TrustAnchors,
 };
 
 /// Checks that no script makes an end panic, or report plaintext that the other did not write; and
@@ -171,7 +171,8 @@ fn configs() -> &'static [(TlsClientConfig, TlsServerConfig)] {
             let mut server = TlsServerOptions::new(vec![pair.clone()]);
             (server.suites, server.tickets) = (vec![suite], TicketKeys::random());
             let mut client = TlsClientOptions::new("localhost");
-            (client.suites, client.trust) = (vec![suite], TrustAnchors::Unverified);
+            client.trust = TrustAnchors::Unverified;
+            client.ciphers = Cipher::of_suites(&[suite]);
             (TlsClientConfig::new(&client).unwrap(), TlsServerConfig::new(&server, 0).unwrap())
         };
         Suite::PREFERENCE.into_iter().map(of_suite).collect()

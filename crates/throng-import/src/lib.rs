@@ -49,6 +49,7 @@ mod stressgrid;
 mod tcpkali;
 mod text;
 mod tls;
+mod tls_options;
 mod tools;
 mod translator;
 mod trial;

@@ -1,10 +1,8 @@
 //! What a file says about TLS, and the block `tls` of the scenario.
 
-use throng_load::scenario::{Scheme, cipher_named};
+use throng_load::scenario::Scheme;
 
-use crate::source::Span;
 use crate::text::escape;
-use crate::translator::Translator;
 use crate::yaml::Yaml;
 
 /// TLS of the connections to a target.
@@ -60,76 +58,6 @@ impl TlsDraft {
         entries.extend(self.is_always_full.then(|| ("resume", Yaml::plain("0%"))));
         (!entries.is_empty()).then(|| Yaml::map(entries))
     }
-
-    /// Sets the lowest version that the file allows.
-    pub(crate) fn set_min(
-        &mut self,
-        translator: &mut Translator<'_>,
-        span: &Span,
-        construct: &str,
-        version: TlsVersionRead,
-    ) {
-        match version {
-            TlsVersionRead::Known(bound) => {
-                self.min = Some(bound);
-                translator.translated(span, construct);
-            }
-            TlsVersionRead::Older => {
-                let how = "the lowest version of a scenario is TLS 1.2";
-                translator.approximated(span, construct, how);
-            }
-        }
-    }
-
-    /// Sets the highest version that the file allows.
-    pub(crate) fn set_max(
-        &mut self,
-        translator: &mut Translator<'_>,
-        span: &Span,
-        construct: &str,
-        version: TlsVersionRead,
-    ) {
-        match version {
-            TlsVersionRead::Known(bound) => {
-                self.max = Some(bound);
-                translator.translated(span, construct);
-            }
-            TlsVersionRead::Older => translator.not_supported(span, construct, OLD),
-        }
-    }
-
-    /// Sets the ciphers with these names, as far as throng has them.
-    pub(crate) fn set_ciphers<'n>(
-        &mut self,
-        translator: &mut Translator<'_>,
-        span: &Span,
-        construct: &str,
-        names: impl IntoIterator<Item = &'n str>,
-    ) {
-        let mut unknown = Vec::new();
-        for name in names {
-            match cipher_named(name) {
-                Some(known) if self.ciphers.contains(&known) => {}
-                Some(known) => self.ciphers.push(known),
-                None => unknown.push(name),
-            }
-        }
-        let shown = unknown.iter().take(SHOWN_MAX).map(|name| format!("`{name}`"));
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let rest = if unknown.len() > SHOWN_MAX { " and others" } else { "" };
-        if unknown.is_empty() {
-            translator.translated(span, construct);
-        } else if self.ciphers.is_empty() {
-            let remedy = format!(
-                "throng has none of them ({shown}{rest}): the scenario offers all that it has, \
-                 AES-GCM and ChaCha20-Poly1305 with ECDHE"
-            );
-            translator.not_supported(span, construct, remedy);
-        } else {
-            let how = format!("throng does not have {shown}{rest}: the scenario offers the others");
-            translator.approximated(span, construct, how);
-        }
-    }
 }
 
 impl TlsBound {
@@ -164,25 +92,12 @@ pub(crate) fn scheme(plain: &'static str, is_secure: bool) -> &'static str {
     found.map_or(plain, |scheme| scheme.over_tls())
 }
 
-impl Translator<'_> {
-    /// Reports whether the scenario's target is over TLS. `of_source` is that of the file.
-    pub(crate) fn is_secure(&self, of_source: bool) -> bool {
-        self.options.target.as_ref().map_or(of_source, |target| target.is_secure)
-    }
-}
-
 /// Remedy for a certificate of a client that a scenario cannot have as it is.
 pub(crate) const CLIENT_FILES: &str = "write the certificate and its key, without a password, into \
                                        files: `tls: {client: {cert: FILE, key: FILE}}`";
 
 /// Note of what a plain target needs not.
 pub(crate) const PLAIN: &str = "the target is not over TLS";
-
-/// Remedy where only versions before TLS 1.2 are allowed.
-const OLD: &str = "throng speaks TLS 1.2 and 1.3: the scenario offers both";
-
-/// Most names that a note lists.
-const SHOWN_MAX: usize = 4;
 
 #[cfg(test)]
 mod tests {

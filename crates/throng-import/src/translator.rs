@@ -106,6 +106,11 @@ impl<'a> Translator<'a> {
         target
     }
 
+    /// Reports whether the scenario's target is over TLS. `of_source` is that of the file.
+    pub(crate) fn is_secure(&self, of_source: bool) -> bool {
+        self.options.target.as_ref().map_or(of_source, |target| target.is_secure)
+    }
+
     /// Reports a construct.
     pub(crate) fn entry(
         &mut self,

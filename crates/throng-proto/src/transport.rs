@@ -20,8 +20,8 @@ pub trait SocketTransport {
     /// Returns the length of the longest record.
     fn record_bytes_max(&self) -> usize;
 
-    /// Names the client whose handshake [`Self::begin`] begins next: a transport may tell its clients
-    /// apart.
+    /// Names the client whose handshake [`Self::begin`] begins next: a transport may tell its
+    /// clients apart.
     fn for_client(&mut self, _client: u64) {}
 
     /// Begins the handshake of a connection. Appends what this role sends first.

@@ -8,8 +8,8 @@
 //! Three short loads follow one another: users that connect and close, users that send messages
 //! without a pause, and users that stay and run their timers. Each load does what the scenario
 //! does, in the scenario's protocol, over TLS if its target is, and nothing else. Over TLS, the
-//! users connect with full handshakes, and then once more with resumed ones. If a load that measures
-//! a rate has none, as on a busy machine, it runs again.
+//! users connect with full handshakes, and then once more with resumed ones. If a load of connects
+//! or messages measures no rate, as on a busy machine, it runs again.
 
 mod traffic;
 

@@ -5,6 +5,7 @@
 
 mod certificate;
 mod client;
+pub(crate) mod client_key;
 mod error;
 mod pem;
 #[cfg(feature = "self-signed")]
@@ -15,7 +16,6 @@ mod validity;
 mod versions;
 pub(crate) mod x509;
 
-pub(crate) use certificate::certified_key;
 pub use client::{TlsClientConfig, TlsClientOptions, TrustAnchors};
 pub use error::TlsConfigError;
 pub use pem::PemFile;

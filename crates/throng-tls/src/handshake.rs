@@ -26,7 +26,7 @@ use crate::{TlsClient, TlsClientConfig, TlsError, TlsServerConfig};
 /// Running handshake. It is dropped when it is complete.
 pub(crate) struct Handshake {
     backend: Backend,
-    /// The client; that of a server is nobody.
+    /// The client; the default in the handshake of a server.
     client: TlsClient,
     secrets: TrafficSecrets,
     bytes: usize,

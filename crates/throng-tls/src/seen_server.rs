@@ -10,7 +10,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use throng_measure::{CertificateFacts, TargetTls, TlsAgreement, TlsFailure, TlsOffer};
 
-use crate::client::StepKey;
+use crate::config::client_key::StepKey;
 use crate::config::server_verifier::ServerVerifier;
 use crate::config::x509::X509;
 use crate::{HandshakeReport, TlsError};

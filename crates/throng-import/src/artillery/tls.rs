@@ -1,7 +1,7 @@
 //! `tls`, and the same keys of `ws`: options of Node for the connections to a target over TLS.
 //!
-//! The engine http passes `tls` to got (`engine_http.ts`, `step`), the engine ws passes it with `ws`
-//! to npm's `ws` (`engine_ws.ts`, `getWsConfig`), where the keys of `ws` come first.
+//! The engine http passes `tls` to got (`engine_http.ts`, `step`). The engine ws passes it with
+//! `ws` to npm's `ws` (`engine_ws.ts`, `getWsConfig`), where the keys of `ws` win.
 
 use throng_load::scenario::YamlNode;
 

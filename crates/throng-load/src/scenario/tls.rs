@@ -200,25 +200,31 @@ fn read_ciphers(reader: &mut Reader<'_>, node: &Node) -> Option<Vec<Cipher>> {
         reader.error(node.span.clone(), "`ciphers` is empty", format!("expected {expected}"));
         return None;
     }
-    let mut ciphers = Vec::new();
+    let (mut ciphers, mut is_wrong) = (Vec::new(), false);
     for item in items {
-        let name = reader.text(item, "a name in `ciphers`", "the name of a cipher")?;
-        let Some(cipher) = Cipher::named(name) else {
-            let label = match nearest(name, Cipher::PREFERENCE.iter().map(|cipher| cipher.name)) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "not among AES-GCM and ChaCha20-Poly1305 with ECDHE".to_owned(),
-            };
-            let title = format!("the cipher `{name}` is not supported");
-            let names = Cipher::PREFERENCE.map(|cipher| format!("`{}`", cipher.name)).join(", ");
-            let mistake = reader.error(item.span.clone(), title, label);
-            mistake.help = Some(format!("expected one of: {names}, or its name in OpenSSL"));
-            return None;
-        };
-        if !ciphers.contains(&cipher) {
-            ciphers.push(cipher);
+        match read_cipher(reader, item) {
+            Some(cipher) if ciphers.contains(&cipher) => {}
+            Some(cipher) => ciphers.push(cipher),
+            None => is_wrong = true,
         }
     }
-    Some(ciphers)
+    (!is_wrong).then_some(ciphers)
+}
+
+fn read_cipher(reader: &mut Reader<'_>, node: &Node) -> Option<Cipher> {
+    let name = reader.text(node, "a name in `ciphers`", "the name of a cipher")?;
+    let cipher = Cipher::named(name);
+    if cipher.is_none() {
+        let label = match nearest(name, Cipher::PREFERENCE.iter().map(|cipher| cipher.name)) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "not among AES-GCM and ChaCha20-Poly1305 with ECDHE".to_owned(),
+        };
+        let title = format!("the cipher `{name}` is not supported");
+        let names = Cipher::PREFERENCE.map(|cipher| format!("`{}`", cipher.name)).join(", ");
+        let mistake = reader.error(node.span.clone(), title, label);
+        mistake.help = Some(format!("expected one of: {names}, or its name in OpenSSL"));
+    }
+    cipher
 }
 
 /// Checks that connections can be made with the settings.

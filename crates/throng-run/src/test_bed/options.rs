@@ -26,8 +26,8 @@ pub struct TestBedOptions {
     /// The agents that load the server, as `throng run --agents` takes them. Default: this machine
     /// loads it.
     pub agents: Option<String>,
-    /// Servers and loads are over TLS: each server shows a certificate that no authority issued, and
-    /// no load verifies it.
+    /// Servers and loads are over TLS: each server shows a certificate that no authority issued,
+    /// and no load verifies it.
     pub over_tls: bool,
     /// Runs a size that does not fit.
     pub force: bool,

@@ -11,7 +11,7 @@ use rustls::{Error, InconsistentKeys, SignatureAlgorithm};
 use super::{PemFile, TlsConfigError};
 
 /// Reads a chain and its key, and checks that they belong together.
-pub(crate) fn certified_key(
+pub(super) fn certified_key(
     chain: &PemFile,
     key: &PemFile,
 ) -> Result<Arc<CertifiedKey>, TlsConfigError> {

@@ -11,7 +11,7 @@ use super::server_verifier::ServerVerifier;
 use super::versions::{provider, versions};
 use super::{PemFile, TlsConfigError};
 use crate::cipher::Cipher;
-use crate::client::{ClientKey, StepKey};
+use crate::client::ClientKey;
 use crate::handshake::{KeyLogSink, SecretCatcher, StepClock};
 use crate::seen_server::{NotingResolver, NotingVerifier, SeenServer};
 use crate::suite::TlsVersion;

@@ -11,8 +11,8 @@ use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 use zeroize::Zeroize;
 
+use crate::client::{ClientKey, TlsClient};
 use crate::key_schedule::SECRET_BYTES_MAX;
-use crate::{ClientKey, TlsClient};
 
 /// Receiver of the lines of a key log, each in the format of NSS that Wireshark reads. With them,
 /// all connections can be decrypted.

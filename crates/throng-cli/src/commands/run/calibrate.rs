@@ -148,8 +148,8 @@ mod tests {
             resumed_per_s: Some(7_500.0),
             ..Ceiling::default()
         };
-        let all = "this machine: 3k/s connects with a full TLS handshake, 7.5k/s with a resumed one \
-                   at most";
+        let all = "this machine: 3k/s connects with a full TLS handshake, 7.5k/s with a \
+                   resumed one at most";
         assert_eq!(describe(&tls), all);
         assert_eq!(describe(&Ceiling::default()), "this machine: nothing could be measured");
     }

@@ -28,10 +28,9 @@ fn options_of_tls() {
         "tls: {client: {cert: ./a.pem, key: a.key}, resume: 0%}",
     );
     let one = "tlsCipherSuites: ['TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305']";
-    over_tls(
-        &format!("tlsVersion: 'tls1.2', {one}"),
-        "ciphers: [TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256]",
-    );
+    let import = imported(&script(&format!("{USERS}, tlsVersion: 'tls1.2', {one}"), HTTPS));
+    let only = "ciphers: [TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256]";
+    assert!(import.scenario.contains(only), "{}", import.scenario);
     let import = imported(&script(&format!("{USERS}, {one}"), HTTPS));
     for cipher in ["TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256"] {
         assert!(import.scenario.contains(cipher), "Go offers all of TLS 1.3: {}", import.scenario);
