@@ -10,8 +10,8 @@ use throng_tls::{KeyLogSink, TlsClientConfig, TlsTransport};
 use super::plan::LoadError;
 use crate::scenario::Scenario;
 
-/// Returns the transport of the connections to the scenario's target; `None` if they are plain. Their
-/// secrets go to `key_log`.
+/// Returns the transport of the connections to the scenario's target; `None` if they are plain.
+/// Their secrets go to `key_log`.
 ///
 /// # Errors
 /// The machine has no authorities to trust, or the target's name cannot be that of a certificate.
