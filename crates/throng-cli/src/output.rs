@@ -263,6 +263,11 @@ impl JsonOut {
     }
 }
 
+/// Reports whether a standard stream is a terminal. One that has closed is none.
+pub(crate) fn has_terminal() -> bool {
+    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
+}
+
 /// Reports whether standard output is a terminal with colours enabled.
 pub(crate) fn stdout_has_colors() -> bool {
     io::stdout().is_terminal() && !no_color()

@@ -37,7 +37,9 @@ fn users_are_served_beside_silent_and_dripping_handshakes_which_a_deadline_ends(
         }
         users.join().expect("the run ends")
     });
-    assert_eq!(summary["connect"]["ok"], 40, "{summary}");
+    let connect = &summary["connect"];
+    assert!(connect["ok"].as_u64() > Some(20), "{summary}");
+    assert_eq!(connect["ok"], connect["intended"], "{summary}");
     assert_eq!(summary["errors"], serde_json::json!({}), "{summary}");
     let of_each = victim.grown_most().saturating_sub(8 * MIB) / (SILENT + DRIPPING);
     eprintln!("{} KiB at most, beside 8 MiB, for each", of_each / KIB);

@@ -55,7 +55,8 @@ fn renewed_certificates_are_for_new_connections_and_broken_ones_change_nothing()
     renew(&place, "second");
     let answer = reload(&place, &server, &["--json"]).exits_with(0).json();
     let shown = &answer["certificates"][0];
-    assert_eq!((&shown["file"], &shown["days_left"]), (&"server.pem".into(), &1.into()));
+    assert_eq!(shown["file"], "server.pem");
+    assert!(matches!(shown["days_left"].as_i64(), Some(1..=2)), "{answer}");
     let printed = server.process.line_with("reloaded");
     let printed: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!(printed["by"], "throng ctl reload");
@@ -67,7 +68,7 @@ fn renewed_certificates_are_for_new_connections_and_broken_ones_change_nothing()
     assert!(server.process.line_with("reloaded").contains("SIGHUP"));
     assert_eq!(subject(&place, &server), "third");
     let text = reload(&place, &server, &[]).exits_with(0);
-    text.stdout_contains(&["reloaded server.pem until 20", "(1 day)", "expires in 1 day"]);
+    text.stdout_contains(&["reloaded server.pem until 20", "server.pem expires in "]);
 
     for (file, text, says) in [
         ("server.pem", "broken", "server.pem has no certificate"),
@@ -136,7 +137,8 @@ fn a_certificate_that_expires_soon_is_warned_of() {
     let flags = ["serve", "ok", "--listen", "127.0.0.1:0"];
     let mut server = place.start(&[&flags, &PAIR[..]].concat());
     let warning = server.line_with("warning: ");
-    assert!(warning.contains("server.pem expires in 1 day, at 20"), "{warning}");
+    let says = [1, 2].map(|days| format!("server.pem expires in {days} day"));
+    assert!(says.iter().any(|says| warning.contains(says)), "{warning}");
     // One that is made now is valid for long.
     let server = place.serve(&["ok", "--tls-self-signed"]);
     server.process.signal(Signal::TERM);
@@ -158,8 +160,9 @@ fn is_resumed(place: &TestDir, server: &Serving, version: &str, files: [&str; 2]
     client.write_line("hello");
     let mut is_resumed = None;
     loop {
-        match client.line().trim() {
-            "" => {}
+        let line = client.line();
+        assert!(!line.is_empty(), "{version} {offers}: {:#?}", client.finish());
+        match line.trim() {
             "hello" => break,
             line if line.starts_with("Reused, ") => is_resumed = Some(true),
             line if line.starts_with("New, ") => is_resumed = is_resumed.or(Some(false)),
@@ -196,7 +199,8 @@ fn servers_with_one_file_of_ticket_keys_resume_each_others_sessions() {
         assert!(!is_resumed(&place, &other, version, ["session", "ignored"]), "{version}");
         // The second of three seals now, and the first one still opens.
         reload_all(&keys[..3]);
-        assert!(is_resumed(&place, &two, version, ["session", "newer"]), "{version}");
+        assert!(is_resumed(&place, &two, version, ["session", "ignored"]), "{version}");
+        assert!(!is_resumed(&place, &two, version, ["", "newer"]));
         // The first one is gone.
         reload_all(&keys[1..4]);
         assert!(!is_resumed(&place, &one, version, ["session", "ignored"]), "{version}");

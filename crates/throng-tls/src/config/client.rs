@@ -6,6 +6,7 @@ use rustls::client::{Resumption, Tls12Resumption};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::client_key::StepKey;
 use super::server::{CertifiedPair, refused, roots};
 use super::server_verifier::ServerVerifier;
 use super::versions::{provider, versions};

@@ -24,7 +24,7 @@ impl ClientKey {
 
 /// Way of rustls to the key of the client whose handshake it makes.
 #[derive(Debug)]
-pub(super) struct StepKey {
+pub(crate) struct StepKey {
     /// Key of a client that has none of its own.
     pub of_all: Option<ClientKey>,
 }

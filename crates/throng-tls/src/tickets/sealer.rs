@@ -57,8 +57,8 @@ impl ProducesTickets for TicketSealer {
         EPOCH_SECS as u32
     }
 
-    /// Seals a session: name of the key (8), epoch (4), salt (16), core (2), number (8), session and
-    /// tag.
+    /// Seals a session: name of the key (8), epoch (4), salt (16), core (2), number (8), session
+    /// and tag.
     fn encrypt(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let epoch = (unix_secs()? / EPOCH_SECS) as u32;
         let number = self.next.fetch_add(1, Ordering::Relaxed);

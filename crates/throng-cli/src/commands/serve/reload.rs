@@ -1,6 +1,5 @@
 //! Renewed certificates and ticket keys for a server that runs.
 
-use std::io::{self, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,7 +39,7 @@ impl TlsReload {
             flags: flags.clone(),
             json,
             hangup: interrupt::hangup()?,
-            has_terminal: has_terminal(),
+            has_terminal: output::has_terminal(),
         }))
     }
 
@@ -48,7 +47,7 @@ impl TlsReload {
     /// terminal has closed.
     pub(super) fn look_for_signal(&self, interrupt: &Interrupt) {
         if self.hangup.swap(false, Ordering::Relaxed) {
-            match self.has_terminal && !has_terminal() {
+            match self.has_terminal && !output::has_terminal() {
                 true => interrupt.request(By::Terminal),
                 false => _ = self.reload("SIGHUP"),
             }
@@ -86,8 +85,4 @@ impl TlsReload {
         })?;
         Ok(certificates)
     }
-}
-
-fn has_terminal() -> bool {
-    io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
 }

@@ -131,7 +131,7 @@ fn users_do_not_wait_for_a_flood_of_handshakes_that_do_not_end() {
         pair.finish(sim, Duration::from_secs(120));
         let load = pair.load_counters();
         assert_eq!((load.users_finished, pair.errors()), (load.users_started, 0), "{load:?}");
-        assert!(load.users_started >= 50, "{load:?}");
+        assert!(load.users_started > 40, "{load:?}");
         for stats in pair.core_stats() {
             let slowest = stats.times[Operation::Connect].max();
             assert!(slowest < 50_000, "a connect of {slowest} us");
