@@ -18,8 +18,11 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let target = &run.header.target;
     let ended = run.load_growth("tls_ok", |load| load.tls_ok)?;
     let counters = &run.counted()?.counters;
-    let (offered, resumed) = (counters.tls_offered, counters.tls_resumed);
-    let text = match offered {
+    // A handshake that failed resumed nothing, and says nothing of its session.
+    let unended = counters.tls_failed + counters.tls_waiting;
+    let offered = counters.tls_offered.saturating_sub(unended);
+    let resumed = counters.tls_resumed;
+    let text = match counters.tls_offered {
         0 if handshakes_later(run) < HANDSHAKES_MIN => return None,
         0 => format!(
             "{target} gives its clients no session to resume: all {} of TLS {of_version} were full \
@@ -72,7 +75,7 @@ const TAKEN_PARTS: (u64, u64) = (3, 4);
 
 #[cfg(test)]
 mod tests {
-    use throng_measure::TlsAgreement;
+    use throng_measure::{LoadInterval, TlsAgreement};
 
     use super::super::fixture::Run;
     use super::*;
@@ -105,6 +108,8 @@ mod tests {
     fn a_server_that_resumes_and_users_who_may_not_are_none() {
         of(20, 19, 19).is_silent(&RULE);
         of(20, 19, 15).is_silent(&RULE);
+        let failing = |load: &mut LoadInterval, second| load.counters.tls_failed = 10 * second;
+        of(10, 19, 9).loaded(failing).is_silent(&RULE);
         of(4, 0, 0).is_silent(&RULE);
         // All begin at once.
         of(1, 0, 0).loaded(|load, _| load.counters.tls_ok = 1_000).is_silent(&RULE);
