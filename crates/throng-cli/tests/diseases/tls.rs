@@ -1,5 +1,7 @@
 //! Diseases of servers over TLS.
 
+use std::process::{Command, Stdio};
+
 use rcgen::date_time_ymd;
 
 use super::stage::Stage;
@@ -94,7 +96,7 @@ pub(crate) const DISEASES: &[Cause] = &[
         is_of_cpus: false,
         stage: Stage::here,
         provoke: |stage| {
-            let addr = servers::node(stage, "refusals.js", &["page"])?;
+            let addr = servers::at_port(stage, "node", NODE, 8_443)?;
             stage.run(&upgrades(&format!("wss://{addr}"), "tls: {verify: none}\n"))
         },
     },
@@ -325,7 +327,7 @@ pub(crate) const DISEASES: &[Cause] = &[
     },
     Cause {
         name: "clean, short handshakes",
-        what: "Python: the same proxy; half of the handshakes take 0.1 s",
+        what: "Python: the same proxy; half of the handshakes take 20 ms",
         expected: None,
         says: &["Nothing stopped it: the plan was met"],
         is_of_cpus: false,
@@ -334,16 +336,16 @@ pub(crate) const DISEASES: &[Cause] = &[
     },
     Cause {
         name: "handshakes on one core",
-        what: "Python, asyncio: one thread, a key of RSA-4096, and 600 full handshakes a second",
+        what: "Python, asyncio: one thread, RSA-4096, 1.5 times the handshakes that a core signs",
         expected: Some("hot_core"),
-        says: &["TLS handshakes a second are made there, and nearly nothing else", "resume"],
+        says: &["it makes all ", "resume"],
         is_of_cpus: true,
         stage: Stage::here,
         provoke: |stage| one_core(stage, ", resume: 0%"),
     },
     Cause {
         name: "clean, resumed on one core",
-        what: "Python, asyncio: the same server and arrivals, whose sessions are resumed",
+        what: "Python, asyncio: the same server and users, whose sessions are resumed",
         expected: None,
         says: &["Nothing stopped it: the plan was met"],
         is_of_cpus: true,
@@ -388,11 +390,34 @@ fn handshakes(stage: &mut Stage, disease: &str) -> Provoked {
     stage.run(&arriving(&addr.to_string(), 20, ""))
 }
 
-/// Runs arrivals whose full handshakes need more than a core, and whose resumed ones need little.
+/// Runs users that connect again and again: half as often again as a core of this machine can sign
+/// with RSA-4096. Their resumed handshakes need little.
 fn one_core(stage: &mut Stage, tls: &str) -> Provoked {
     certificates::write_rsa(stage, 4_096)?;
     let addr = servers::python(stage, "handshakes.py", &["nothing", "chain.pem", "key.pem"])?;
-    stage.run(&arriving(&addr.to_string(), 600, tls))
+    let period_ms = 1_000.0 * 30.0 / (1.5 * signatures_per_s()?);
+    stage.run(&format!(
+        "target: tls://{addr}\n\
+         tls: {{ca: ca.pem{tls}}}\n\
+         load: [{{ramp: {{to: 30, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         user:\n\
+         \x20 - every:\n\
+         \x20     period: {period_ms:.0}ms\n\
+         \x20     do: [connect, send: hello, expect: hello, close]\n"
+    ))
+}
+
+/// Returns the signatures of RSA-4096 that a core of this machine makes in a second.
+fn signatures_per_s() -> Result<f64, String> {
+    let made = Command::new("openssl")
+        .args(["speed", "-mr", "-seconds", "1", "rsa4096"])
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|_| "`openssl` is not installed".to_owned())?;
+    let text = String::from_utf8_lossy(&made.stdout).into_owned();
+    let line = text.lines().find(|line| line.starts_with("+F2:"));
+    let signed = line.and_then(|line| line.split(':').nth(3)?.parse().ok());
+    signed.ok_or_else(|| format!("`openssl speed` says {text:?}"))
 }
 
 /// Runs users that get a page on a connection of its own, whose end is that of the page.
@@ -439,6 +464,10 @@ fn upgrades(target: &str, tls: &str) -> String {
          user: [connect, stay]\n"
     )
 }
+
+/// A plain web server.
+const NODE: &str = "node -e \"require('http').createServer((_, answer) => answer.end('ok'))\
+                    .listen(8443, '127.0.0.1')\"";
 
 /// A web server over TLS.
 const NGINX: &str = "daemon off;

@@ -107,7 +107,7 @@ mod tests {
         };
         let found = of(90, 3).speaks(&RULE);
         assert_eq!(found.severity, Severity::Noted);
-        assert!(found.text.contains("expires in 3 days, on 2024-12-30"), "{found}");
+        assert!(found.text.contains("expires in 3 days, on 2025-01-02"), "{found}");
         for (life_days, left_days) in [(90, 30), (90, 17), (6, 4), (45, 13)] {
             of(life_days, left_days).is_silent(&RULE);
         }

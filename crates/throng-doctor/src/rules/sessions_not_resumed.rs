@@ -4,6 +4,7 @@ use throng_measure::{Finding, Severity, Side, TargetTls};
 
 use super::{FindingClass, Rule};
 use crate::counted::{counted, part_of};
+use crate::history::Sample;
 use crate::run_view::RunView;
 use crate::target_tls::{address, target_tls};
 
@@ -17,9 +18,12 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     let target = &run.header.target;
     let ended = run.load_growth("tls_ok", |load| load.tls_ok)?;
     let counters = &run.counted()?.counters;
-    let (offered, resumed) = (counters.tls_offered, counters.tls_resumed);
-    let text = match offered {
-        0 if ended.by() < HANDSHAKES_MIN => return None,
+    // A handshake that failed resumed nothing, and says nothing of its session.
+    let unended = counters.tls_failed + counters.tls_waiting;
+    let offered = counters.tls_offered.saturating_sub(unended);
+    let resumed = counters.tls_resumed;
+    let text = match counters.tls_offered {
+        0 if handshakes_later(run) < HANDSHAKES_MIN => return None,
         0 => format!(
             "{target} gives its clients no session to resume: all {} of TLS {of_version} were full \
              ones.",
@@ -51,7 +55,16 @@ fn find(run: &RunView<'_>) -> Option<Finding> {
     )))
 }
 
-/// The fewest handshakes without an offer: the first ones of each core have nothing to offer.
+/// Returns the handshakes after the interval of the first one: earlier ones may have begun before
+/// any session was there to offer.
+fn handshakes_later(run: &RunView<'_>) -> u64 {
+    let ended = |sample: &Sample| sample.load().map_or(0, |load| load.counters.tls_ok);
+    let first = run.samples().iter().map(ended).find(|ended| *ended > 0);
+    let last = run.samples().last().map_or(0, ended);
+    last.saturating_sub(first.unwrap_or(last))
+}
+
+/// The fewest later handshakes without an offer.
 const HANDSHAKES_MIN: u64 = 50;
 
 /// The fewest offers whose fate means something.
@@ -62,7 +75,7 @@ const TAKEN_PARTS: (u64, u64) = (3, 4);
 
 #[cfg(test)]
 mod tests {
-    use throng_measure::TlsAgreement;
+    use throng_measure::{LoadInterval, TlsAgreement};
 
     use super::super::fixture::Run;
     use super::*;
@@ -95,7 +108,11 @@ mod tests {
     fn a_server_that_resumes_and_users_who_may_not_are_none() {
         of(20, 19, 19).is_silent(&RULE);
         of(20, 19, 15).is_silent(&RULE);
+        let failing = |load: &mut LoadInterval, second| load.counters.tls_failed = 10 * second;
+        of(10, 19, 9).loaded(failing).is_silent(&RULE);
         of(4, 0, 0).is_silent(&RULE);
+        // All begin at once.
+        of(1, 0, 0).loaded(|load, _| load.counters.tls_ok = 1_000).is_silent(&RULE);
         of(20, 0, 0).seen_over_tls(|seen| seen.offer.may_resume = false).is_silent(&RULE);
         of(20, 0, 0).seen_over_tls(|seen| seen.asks_for_certificate = true).is_silent(&RULE);
     }

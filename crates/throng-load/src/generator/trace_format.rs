@@ -219,6 +219,7 @@ impl TraceFormat<'_> {
             Record::RestBegun => one("rests, and begins again"),
             Record::ConnectRefused
             | Record::ConnectionLost
+            | Record::HandshakeCut { .. }
             | Record::ChannelsLost(_)
             | Record::Unanswered { .. }
             | Record::StepDone { .. }

@@ -8,6 +8,12 @@ use crate::excerpt::Excerpt;
 /// the answer's own lines, with their ends escaped.
 pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8], excerpt: Excerpt<'_>) -> String {
     let mut text = format!("HTTP/1.1 {}", answer.status);
+    let body = String::from_utf8_lossy(&body[..body.len().min(BODY_BYTES_MAX)]);
+    let body = excerpt.masked(&body);
+    let page = body.to_ascii_lowercase();
+    if TLS_PAGES.iter().any(|words| page.contains(words)) {
+        text += "\r\nport: tls";
+    }
     for name in FIELDS {
         if let Some(value) = answer.headers.get(name) {
             // A secret is masked before a cut leaves a part of it.
@@ -16,17 +22,11 @@ pub(super) fn describe_answer(answer: &Response<'_>, body: &[u8], excerpt: Excer
             text += &format!("\r\n{name}: {value}");
         }
     }
-    let body = String::from_utf8_lossy(&body[..body.len().min(BODY_BYTES_MAX)]);
-    let body = excerpt.masked(&body);
-    let page = body.to_ascii_lowercase();
     if let Some(title) = title(&body, &page) {
         text += &format!("\r\ntitle: {title}");
     }
     if page.contains("type=\"password\"") || page.contains("type=password") {
         text += "\r\nform: password";
-    }
-    if TLS_PAGES.iter().any(|words| page.contains(words)) {
-        text += "\r\nport: tls";
     }
     excerpt.head(text.as_bytes())
 }
@@ -97,7 +97,7 @@ mod tests {
             400,
             "server: nginx\r\n\r\n",
             page_of_tls,
-            "`HTTP/1.1 400\\r\\nserver: nginx\\r\\nport: tls`",
+            "`HTTP/1.1 400\\r\\nport: tls\\r\\nserver: nginx`",
         );
         for cut in 0..page.len() {
             let answer = Response { status: 200, headers: Headers::new("") };

@@ -44,6 +44,7 @@ pub(super) fn shown(action: &UserAction<'_>, now: Instant) -> String {
             Record::ConnectFailed { why, .. } => format!("connect failed {why}"),
             Record::ConnectRefused => "refused".to_owned(),
             Record::ConnectionLost => "lost".to_owned(),
+            Record::HandshakeCut { why, .. } => format!("handshake cut: {why}"),
             Record::PeerClosed { code, .. } => format!("peer closed {}", code.unwrap()),
             Record::ChannelsLost(count) => format!("channels lost {count}"),
             Record::Answered { from: Some(from), .. } => format!("answered {}", since(*from)),
