@@ -15,8 +15,8 @@ use throng_proto::{SocketTransport, TransportFactory, TransportRole, TransportSt
 use throng_server::AcceptTopology;
 use throng_sim::{Faults, check};
 use throng_tls::{
-    CertifiedPair, PemFile, SelfSigned, Suite, TicketKeys, TlsClientConfig, TlsClientOptions,
-    TlsServerConfig, TlsServerOptions, TlsTransport, TrustAnchors,
+    CertifiedPair, Cipher, PemFile, SelfSigned, Suite, TicketKeys, TlsClientConfig,
+    TlsClientOptions, TlsServerConfig, TlsServerOptions, TlsTransport, TrustAnchors,
 };
 
 use super::pair::{Pair, Shape, server_addr};
@@ -33,7 +33,8 @@ fn tls(suite: Suite) -> (TransportFactory, Arc<Mutex<Vec<TlsClientConfig>>>) {
     let mut server = TlsServerOptions::new(vec![pair]);
     (server.suites, server.tickets) = (vec![suite], TicketKeys::random());
     let mut client = TlsClientOptions::new("localhost");
-    (client.suites, client.trust) = (vec![suite], TrustAnchors::Unverified);
+    client.ciphers = Cipher::of_suites(&[suite]);
+    client.trust = TrustAnchors::Unverified;
     let configs: Arc<Mutex<Vec<TlsClientConfig>>> = Arc::default();
     let clients = configs.clone();
     let factory = TransportFactory::new(move |core| {
@@ -60,7 +61,7 @@ fn users_and_server_talk_over_a_rough_network() {
             assert_eq!((load.users_finished, pair.errors()), (load.users_started, 0), "{load:?}");
             let server = pair.server_counters(sim);
             assert_eq!((server.open, server.accepted), (0, server.closed));
-            let has_sessions = configs.lock().unwrap().iter().any(TlsClientConfig::has_session);
+            let has_sessions = configs.lock().unwrap().iter().any(|config| config.has_session(0));
             assert!(has_sessions, "{suite:?}: no ticket arrived");
         });
     }
