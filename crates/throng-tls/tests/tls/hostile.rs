@@ -21,7 +21,7 @@ fn plaintext_at_a_tls_port_is_named_in_both_roles() {
     let mut server = Ours::server(&options.server());
     server.receive(b"GET / HTTP/1.1\r\n\r\n");
     assert_eq!(server.failure(), Some(TlsError::NotTls(*b"GET /")));
-    assert_eq!(server.out, []);
+    assert!(server.out.is_empty());
     let mut client = Ours::client(&options.client(), false);
     client.receive(b"HTTP/1.1 400 Bad Request\r\n");
     let error = TlsError::NotTls(*b"HTTP/");
@@ -87,7 +87,7 @@ fn nothing_follows_a_fatal_alert() {
     server.receive(&client.take_sent());
     assert_eq!(server.failure(), Some(TlsError::AlertReceived(Alert::BAD_RECORD_MAC)));
     assert_eq!(server.seal(b"x"), Err(TlsError::NotOpen));
-    assert_eq!(server.out, []);
+    assert!(server.out.is_empty());
 }
 
 /// Returns why the handshake of an end failed.
