@@ -18,10 +18,10 @@ use crate::{HandshakeReport, TlsError};
 /// What the connections to one server have shown of it first: its chain of certificates, what was
 /// agreed, the first failure. Clones share it, so the configurations of all cores note it once.
 #[derive(Clone, Default)]
-pub struct SeenServer(Arc<Seen>);
+pub struct SeenServer(Arc<FirstHandshakes>);
 
 #[derive(Default)]
-struct Seen {
+struct FirstHandshakes {
     chain: OnceLock<CertificateFacts>,
     agreed: OnceLock<HandshakeReport>,
     failure: OnceLock<TlsError>,

@@ -395,11 +395,11 @@ fn handshakes(stage: &mut Stage, disease: &str) -> Provoked {
 fn one_core(stage: &mut Stage, tls: &str) -> Provoked {
     certificates::write_rsa(stage, 4_096)?;
     let addr = servers::python(stage, "handshakes.py", &["nothing", "chain.pem", "key.pem"])?;
-    let period_ms = 1_000.0 * 30.0 / (1.5 * signatures_per_s()?);
+    let period_ms = 1_000.0 * 10.0 / (1.5 * signatures_per_s()?);
     stage.run(&format!(
         "target: tls://{addr}\n\
          tls: {{ca: ca.pem{tls}}}\n\
-         load: [{{ramp: {{to: 30, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
+         load: [{{ramp: {{to: 10, over: 2s}}}}, {{hold: {{for: 4s}}}}]\n\
          user:\n\
          \x20 - every:\n\
          \x20     period: {period_ms:.0}ms\n\
