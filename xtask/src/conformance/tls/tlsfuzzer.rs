@@ -40,7 +40,8 @@ pub(super) fn run(
     out: &Path,
 ) -> Result<Report, String> {
     let throng = root().join(throng);
-    let (chat, echo) = (Server::start(&throng, "chat", out)?, Server::start(&throng, "echo", out)?);
+    let chat = ScriptServer::start(&throng, "chat", out)?;
+    let echo = ScriptServer::start(&throng, "echo", out)?;
     let mut report = Report::default();
     for script in SCRIPTS {
         let server = match script.kind {
@@ -77,7 +78,7 @@ fn count(text: &str, word: &str) -> usize {
 }
 
 /// Running server. It is killed when this is dropped.
-struct Server {
+struct ScriptServer {
     process: Child,
     host: String,
     port: String,
@@ -88,7 +89,7 @@ struct Listening {
     addr: String,
 }
 
-impl Server {
+impl ScriptServer {
     /// Starts a server with a key of RSA and one of ECDSA: the scripts offer different signatures.
     fn start(throng: &Path, kind: &str, out: &Path) -> Result<Self, String> {
         let mut command = Command::new(throng);
@@ -125,7 +126,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for ScriptServer {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
@@ -165,8 +166,7 @@ const SCRIPTS: &[Script] = &[
         arguments: &["-n", "0", "--coalescing"],
         excluded: &[(
             "app data split, conversation with KeyUpdate msg",
-            "a request for keys is answered before the next data, and the probe waits for it before \
-             its own",
+            "a request for keys is answered before the next data, for which the probe does not ask",
         )],
     },
     Script { name: "tls13-record-padding", kind: Kind::Chat, arguments: &[], excluded: &[] },
