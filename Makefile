@@ -5,7 +5,7 @@ THRONG := target/release/throng
 
 CLIENTS := crates/throng-cli/tests/clients
 
-.PHONY: all demo pictures test count lint bench dist conformance fuzz miri loom clean page clients
+.PHONY: all demo pictures test count lint bench dist conformance conformance-tls fuzz miri loom clean page clients
 
 all: $(THRONG)
 
@@ -81,6 +81,12 @@ dist: page
 # installed under target/.
 conformance:
 	$(CARGO) run --release --locked --quiet -p xtask -- conformance --keep conformance/verdicts.txt
+
+# BoringSSL's test suite against the TLS of both roles, and tlsfuzzer's scripts against the server:
+# two minutes. Needs Go, Python, and the sources of both, which git fetches from GitHub:
+# conformance/README.md. Not a part of `make test`.
+conformance-tls: $(THRONG)
+	$(CARGO) run --release --locked --quiet -p xtask -- conformance-tls --keep conformance $(SUITES)
 
 # Every parser that faces the network, for a bounded time each: see fuzz/README.md.
 FUZZ_SECONDS ?= 20

@@ -5,7 +5,9 @@
 
 mod client;
 mod kosoku;
+mod python;
 mod server;
+pub(crate) mod tls;
 mod verdict;
 mod wire;
 

@@ -27,6 +27,8 @@ enum Task {
     BenchVariables(bench::variables::Options),
     /// Run Autobahn's WebSocket cases against the server and the client
     Conformance(conformance::Options),
+    /// Run BoringSSL's test suite and tlsfuzzer's scripts against the TLS of both roles
+    ConformanceTls(conformance::tls::Options),
     /// Count the instructions of hot loops, and compare them with those in the tree
     Count(count::Options),
     /// Run every test binary, the doc tests and the linters; list the failures at the end
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Task::BenchNodes(options) => bench::nodes::run(&options),
         Task::BenchVariables(options) => bench::variables::run(&options),
         Task::Conformance(options) => conformance::run(&options),
+        Task::ConformanceTls(options) => conformance::tls::run(&options),
         Task::Count(options) => count::run(&options),
         Task::Test(options) => suite::run(&options),
     };

@@ -98,4 +98,5 @@ const SUITES: &[Suite] = &[
     Suite { name: "throng-cli budget", needs_program: true, ..Suite::ANY },
     Suite { name: "throng-lab lab", needs_program: true, threads: MANY, ..Suite::ANY },
     Suite { name: "throng-load load", threads: MANY, ..Suite::ANY },
+    Suite { name: "throng-tls tls", needs_clients: true, ..Suite::ANY },
 ];

@@ -84,7 +84,8 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Reads `input`, and leaves an incomplete record in it. Returns whether the connection is over.
+    /// Reads `input`, and leaves an incomplete record in it. Returns whether the connection is
+    /// over.
     fn receive(&mut self, input: &mut Vec<u8>) -> Result<bool, String> {
         let opened = self.table.open(self.key, self.now, input, &mut self.out);
         if let Some(report) = &opened.established {
