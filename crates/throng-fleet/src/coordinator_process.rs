@@ -124,6 +124,7 @@ impl CoordinatorProcess {
         mut is_interrupted: impl FnMut() -> bool,
     ) -> Result<Vec<(String, Readiness)>, NotReady> {
         let mut ask_at = Clock.now();
+        let mut refused_by = None;
         loop {
             if is_interrupted() {
                 return Err(NotReady::Interrupted);
@@ -154,9 +155,12 @@ impl CoordinatorProcess {
             }
             drop(state);
             if !refused.is_empty() {
-                return Err(NotReady::Refused(refused));
-            }
-            if !waits {
+                // Others may have reasons of their own, which are better known at once.
+                let refused_by = *refused_by.get_or_insert(now + REFUSALS_WITHIN);
+                if !waits || refused_by <= now {
+                    return Err(NotReady::Refused(refused));
+                }
+            } else if !waits {
                 return Ok(ready);
             }
             std::thread::sleep(LOOK_EVERY);
@@ -272,6 +276,8 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const QUESTIONS: u32 = 8;
 /// Time between the order to start and the start: orders may be lost once, and come again.
 pub const START_AFTER: Duration = Duration::from_secs(4);
+/// Time in which other agents may refuse a run, too, after the first has refused it.
+const REFUSALS_WITHIN: Duration = Duration::from_secs(1);
 /// Time in which the agents hear that a run does not begin.
 const ABANDON_WITHIN: Duration = Duration::from_secs(2);
 /// Time in which the agents of a run that is taken over deliver their totals.

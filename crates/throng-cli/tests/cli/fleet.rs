@@ -459,7 +459,7 @@ fn no_run_lets_an_agent_load_what_its_owner_does_not_allow() {
     let Some(fleet) = Fleet::start() else { return };
     let bus = fleet.url();
     let start = |name: &str, targets: &[&str]| {
-        let flags = ["agent", "--bus", &bus, "--no-calibrate", "--name", name];
+        let flags = ["agent", "--bus", &bus, "--no-calibrate", "--name", name, "--label", name];
         let mut agent = fleet.place.start(&[&flags[..], targets].concat());
         agent.line_with("waiting for a run");
         agent
@@ -469,13 +469,18 @@ fn no_run_lets_an_agent_load_what_its_owner_does_not_allow() {
     let scenario = "target: tcp://192.0.2.1:9\nload: [{ramp: {to: 1, over: 1s}}]\n\
                     user: [connect]\n";
     fleet.place.write("s.yaml", scenario);
-    let flags = ["run", "s.yaml", "--agents", "all", "--i-am-allowed", "--force"];
-    let mut command = fleet.place.command(&[&flags[..], &["--bus", &bus]].concat());
-    Finished::from(command.output().unwrap()).exits_with(2).stderr_contains(&[
-        "agent own: this agent does not load 192.0.2.1: it loads what needs no permission",
-        "agent other: this agent does not load 192.0.2.1: it loads 198.51.100.0/24, 127.0.0.0/8,",
-        "throng agent --targets 192.0.2.1",
-    ]);
+    for (agent, why) in [
+        ("own", "it loads what needs no permission"),
+        ("other", "it loads 198.51.100.0/24, 127.0.0.0/8,"),
+    ] {
+        let label = format!("label={agent}");
+        let flags = ["run", "s.yaml", "--agents", &label, "--i-am-allowed", "--force"];
+        let mut command = fleet.place.command(&[&flags[..], &["--bus", &bus]].concat());
+        Finished::from(command.output().unwrap()).exits_with(2).stderr_contains(&[
+            &format!("agent {agent}: this agent does not load 192.0.2.1: {why}"),
+            "throng agent --targets 192.0.2.1",
+        ]);
+    }
     let wrong = fleet.place.command(&["agent", "--targets", "10.0.0.0/40"]).output().unwrap();
     Finished::from(wrong).exits_with(2).stderr_contains(&["--targets", "from 0 to 32"]);
 }

@@ -64,7 +64,9 @@ impl TlsSettings {
         if let Some(ciphers) = &self.ciphers {
             options.ciphers.clone_from(ciphers);
         }
-        if self.has_own_sessions() {
+        if self.resume_share() == 0.0 {
+            options.tickets_max = 0;
+        } else if self.has_own_sessions() {
             options.tickets_max = OWN_TICKETS_MAX;
             options.keeps_newest_ticket = true;
         }

@@ -351,7 +351,7 @@ pub(crate) fn read_payload(
     reader: &mut Reader<'_>,
     fields: &Fields<'_>,
 ) -> Option<Option<JsonPattern>> {
-    reader.optional(&fields, "payload", read_json)
+    reader.optional(fields, "payload", read_json)
 }
 
 /// Reads the name of a value that a step stores.
