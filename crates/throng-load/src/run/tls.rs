@@ -70,7 +70,7 @@ impl TargetWatch {
             name: options.server_name,
             versions,
             alpn: alpn.collect(),
-            has_certificate: options.certificate.is_some(),
+            has_certificate: scenario.tls.client.is_some(),
             may_resume: scenario.tls.resume_share() > 0.0,
         };
         Self { seen, offer, reported: TargetTls::default() }
