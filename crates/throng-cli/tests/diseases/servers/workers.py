@@ -61,11 +61,16 @@ async def receive_from(channel):
     """Takes the connections that the supervisor passes on."""
     loop = asyncio.get_running_loop()
     arrived = asyncio.Event()
+    channel.setblocking(False)
     loop.add_reader(channel, arrived.set)
     while True:
         await arrived.wait()
         arrived.clear()
-        _, fds, _, _ = socket.recv_fds(channel, 1, 1)
+        try:
+            _, fds, _, _ = socket.recv_fds(channel, 1, 1)
+        except BlockingIOError:
+            # What the reader reported was taken in the turn before.
+            continue
         for fd in fds:
             await adopt(socket.socket(fileno=fd))
 
